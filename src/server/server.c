@@ -71,7 +71,7 @@ gumbel_status server_create(const server_options *options, const server_models *
     s->options = *options;
     s->models = *models;
     s->started = server_unix_time();
-    s->access = (server_access){options->keys, options->key_count, options->no_auth};
+    s->access = (server_access){options->keys, options->key_count, options->no_auth, options->cors_origins};
     server_responses_init(&s->responses, options->max_stored_bytes);
     gumbel_status status = open_listeners(options, &opened, error);
     for (size_t i = 0; i < opened.count && s->port == 0; i++)

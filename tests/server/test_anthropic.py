@@ -86,12 +86,25 @@ class Messages(unittest.TestCase):
         self.ask(metadata={"user_id": "me"}, service_tier="auto", output_config={"effort": "low"},
                  cache_control={"type": "ephemeral"})
 
+    def test_a_coding_agent(self):
+        """What Claude Code sends beside messages; tools of the provider's own are left out, and that is said."""
+        tool = {"name": "look", "description": "d", "input_schema": {"type": "object"}, "defer_loading": True,
+                "eager_input_streaming": True, "cache_control": {"type": "ephemeral"}}
+        block = {"type": "text", "text": ASK[0]["content"], "cache_control": {"type": "ephemeral"}}
+        ask = {"model": "tiny", "messages": [{"role": "user", "content": [block]}], "max_tokens": 3, "system": [block]}
+        extra = {"context_management": {"edits": [{"type": "clear_tool_uses_20250919"}]}, "thread": {"id": "x"}}
+        raw = self.client.messages.with_raw_response
+        reply = raw.create(**ask, extra_body=extra, tools=[{"type": "web_search_20250305", "name": "web_search"}, tool])
+        self.assertEqual(reply.headers["X-Gumbel-Warning"], "tools left out: web_search_20250305")
+        self.assertNotIn("X-Gumbel-Warning", raw.create(**ask, tools=[tool]).headers)
+
     def test_errors(self):
         for more, part in (({"extra_body": {"banana": 1}}, "banana"), ({"extra_body": {"temperature": -1.0}}, "temperature"),
                            ({"messages": [{"role": "user", "content": [{"type": "image", "source": {}}]}]}, "image"),
                            ({"messages": [{"role": "tool", "content": "x"}]}, "messages[0].role"),
                            ({"messages": [{"role": "user", "content": [{"type": "tool_result"}]}]}, "tool_use_id"),
-                           ({"tools": [{"type": "web_search_20250305", "name": "web_search"}]}, "tools[0]"),
+                           ({"tools": [{"type": "web_search_20250305", "name": "web_search"}],
+                             "tool_choice": {"type": "any"}}, "tool_choice"),
                            ({"output_config": {"format": {"type": "json_schema"}}}, "output_config.format"),
                            ({"output_config": {"banana": 1}}, "output_config.banana"),
                            ({"tool_choice": {"type": "any"}}, "tool_choice"),

@@ -3,6 +3,8 @@
  * The table of fields, and reading requests by it.
  */
 #include "server/fields/fields.h"
+#include "server/fields/neutral.h"
+#include "server/fields/tools.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -85,6 +87,30 @@ static void names_are_unique(void **state) {
     assert_in_range(count, 1, SERVER_MOST_FIELDS);
 }
 
+/* A name has one row, and each value is one of JSON, which is taken under each name. */
+static void neutral_rows(void **state) {
+    (void)state;
+    for (const server_neutral *neutral = server_neutrals; neutral->names; neutral++)
+        for (const char *name = neutral->names; next_name(&name) > 0; name += next_name(&name)) {
+            char word[64];
+            server_failure failure;
+            snprintf(word, sizeof word, "%.*s", (int)next_name(&name), name);
+            assert_ptr_equal(server_find_neutral(word), neutral);
+            assert_true(server_take_neutral(neutral, word, json_null(), &failure));
+            for (const char *value = neutral->values; next_name(&value) > 0; value += next_name(&value)) {
+                json_t *parsed = json_loadb(value, next_name(&value), JSON_DECODE_ANY, NULL);
+                assert_non_null(parsed);
+                assert_true(server_take_neutral(neutral, word, parsed, &failure));
+                json_decref(parsed);
+            }
+            json_t *other = json_string("other");
+            assert_false(server_take_neutral(neutral, word, other, &failure));
+            assert_string_equal(failure.param, word);
+            assert_non_null(strstr(failure.message, ": only "));
+            json_decref(other);
+        }
+}
+
 /* ---- Values -------------------------------------------------------------------------------------------- */
 
 static void wrong_values(void **state) {
@@ -97,7 +123,18 @@ static void wrong_values(void **state) {
         {SERVER_CHAT, "{\"banana\":null}", "banana"},
         {SERVER_CHAT, "{\"prompt\":\"x\"}", "prompt"},
         {SERVER_COMPLETIONS, "{\"messages\":[]}", "messages"},
-        {SERVER_MESSAGES, "{\"n\":1}", "n"},
+        {SERVER_MESSAGES, "{\"n\":2}", "n"},
+        {SERVER_RESPONSES, "{\"best_of\":1.5}", "best_of"},
+        {SERVER_CHAT, "{\"mirostat\":2}", "mirostat"},
+        {SERVER_CHAT, "{\"reasoning_format\":\"none\"}", "reasoning_format"},
+        {SERVER_CHAT, "{\"prompt_logprobs\":1}", "prompt_logprobs"},
+        {SERVER_CHAT, "{\"0\":0}", "0"},
+        {SERVER_RENDER, "{\"mirostat\":null}", "mirostat"},
+        {SERVER_CHAT, "{\"mirostat mirostat_tau\":null}", "mirostat mirostat_tau"},
+        {SERVER_CHAT, "{\"max_tokens\":1e300}", "max_tokens"},
+        {SERVER_CHAT, "{\"timings_per_token\":1}", "timings_per_token"},
+        {SERVER_RESPONSES, "{\"tools\":[{\"type\":\"web_search\"}],\"tool_choice\":\"required\"}",
+         "tool_choice"},
         {SERVER_RESPONSES, "{\"stop_token\":[1]}", "stop_token"},
         {SERVER_CHAT, "{\"max_tokens max_completion_tokens\":1}", "max_tokens max_completion_tokens"},
         {SERVER_CHAT, "{\"max_tokens\":0}", "max_tokens"},
@@ -165,6 +202,111 @@ static void odd_names(void **state) {
     assert_refused(SERVER_CHAT,
                    "{\"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\":1}",
                    "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx");
+}
+
+/* What clients send to every server, with values that change nothing. */
+static void clients_of_others(void **state) {
+    (void)state;
+    static const struct {
+        server_route route;
+        const char *text;
+    } cases[] = {
+        {SERVER_CHAT, "{\"audio\":null,\"best_of\":1,\"typical_p\":1,\"prompt\":null,\"input\":null}"},
+        {SERVER_CHAT,
+         "{\"mirostat\":0.0,\"mirostat_tau\":5,\"dry_multiplier\":0,\"dry_base\":1.75,\"lora\":[],"
+         "\"id_slot\":-1,\"logit_bias\":[],\"speculative.n_max\":16,\"reasoning_format\":\"auto\"}"},
+        {SERVER_CHAT, "{\"use_beam_search\":false,\"length_penalty\":1.0,\"bad_words\":[],\"echo\":false,"
+                      "\"spaces_between_special_tokens\":true,\"vllm_xargs\":{},\"request_id\":\"x\"}"},
+        {SERVER_RESPONSES,
+         "{\"client_metadata\":{\"a\":\"b\"},\"context_management\":[],\"conversation\":null}"},
+        {SERVER_MESSAGES,
+         "{\"context_management\":{\"edits\":[]},\"thread\":{\"id\":\"t\"},\"container\":null}"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        server_request request = assert_taken(cases[i].route, cases[i].text);
+        server_request_free(&request);
+    }
+}
+
+/* Languages without integers write them as 4.0. */
+static void whole_numbers(void **state) {
+    (void)state;
+    server_request request = assert_taken(
+        SERVER_COMPLETIONS, "{\"max_tokens\":4.0,\"seed\":7.0,\"n\":2.0,\"best_of\":2,\"top_k\":3.0,"
+                            "\"stop_token_ids\":[5.0],\"priority\":-1.0,\"min_tokens\":1e0}");
+    assert_int_equal(request.max_new_tokens, 4);
+    assert_true(request.has_seed && request.seed == 7);
+    assert_int_equal(request.answers, 2);
+    assert_int_equal(request.sampling.top_k, 3);
+    assert_int_equal(request.stop_tokens[0], 5);
+    assert_int_equal(request.priority, 1);
+    server_request_free(&request);
+    request = assert_taken(SERVER_CHAT, "{\"n_predict\":-1.0}");
+    assert_int_equal(request.max_new_tokens, 0);
+    server_request_free(&request);
+}
+
+static void stream_options(void **state) {
+    (void)state;
+    server_request request = assert_taken(
+        SERVER_CHAT, "{\"stream_options\":{\"include_usage\":true,\"continuous_usage_stats\":true}}");
+    assert_true(request.wants_usage && request.wants_all_usage);
+    server_request_free(&request);
+    request = assert_taken(SERVER_CHAT, "{\"stream_options\":{\"continuous_usage_stats\":true}}");
+    assert_false(request.wants_all_usage);
+    server_request_free(&request);
+}
+
+/* Functions stay, also those of namespaces; what a provider runs itself is left out. */
+static void hosted_tools(void **state) {
+    (void)state;
+    static const struct {
+        server_route route;
+        const char *tools;
+        size_t count;
+        const char *left_out;
+    } cases[] = {
+        {SERVER_RESPONSES,
+         "{\"type\":\"function\",\"name\":\"f\"},{\"type\":\"web_search\"},{\"type\":\"custom\"},"
+         "{\"type\":\"web_search\"}",
+         1, "web_search custom"},
+        {SERVER_RESPONSES, "{\"type\":\"mcp\"}", 0, "mcp"},
+        {SERVER_RESPONSES, "{\"type\":\"a\\r\\nb\"}", 0, ""},
+        {SERVER_CHAT, "{\"type\":\"custom\"},{\"type\":\"function\",\"function\":{\"name\":\"f\"}}", 1,
+         "custom"},
+        {SERVER_MESSAGES,
+         "{\"name\":\"f\"},{\"type\":\"custom\",\"name\":\"g\"},{\"type\":\"bash_20250124\"}", 2,
+         "bash_20250124"},
+        {SERVER_RESPONSES,
+         "{\"type\":\"namespace\",\"name\":\"s\",\"tools\":[{\"type\":\"function\",\"name\":\"f\"},"
+         "{\"type\":\"custom\",\"name\":\"g\"}]}",
+         1, "custom"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[512];
+        snprintf(text, sizeof text, "{\"tools\":[%s]}", cases[i].tools);
+        server_request request = assert_taken(cases[i].route, text);
+        assert_int_equal(json_array_size(request.tools), cases[i].count);
+        assert_string_equal(request.left_out, cases[i].left_out);
+        server_request_free(&request);
+    }
+}
+
+static void namespaces(void **state) {
+    (void)state;
+    const char *space, *name;
+    server_request request = assert_taken(
+        SERVER_RESPONSES,
+        "{\"tools\":[{\"type\":\"namespace\",\"name\":\"mcp__a__\",\"tools\":[{\"type\":"
+        "\"function\",\"name\":\"f\"}]},{\"type\":\"namespace\",\"name\":\"b\",\"tools\":[{\"type\":"
+        "\"function\",\"name\":\"f\"}]}]}");
+    assert_string_equal(json_string_value(json_object_get(json_array_get(request.tools, 0), "name")),
+                        "mcp__a__f");
+    assert_true(server_split_name(&request, "b__f", &space, &name));
+    assert_string_equal(space, "b");
+    assert_string_equal(name, "f");
+    assert_false(server_split_name(&request, "f", &space, &name));
+    server_request_free(&request);
 }
 
 /* Arrays of brackets do not end the stack. */
@@ -267,9 +409,13 @@ static void grammars(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_are_unique), cmocka_unit_test(wrong_values), cmocka_unit_test(odd_names),
-        cmocka_unit_test(deep_json),        cmocka_unit_test(aliases),      cmocka_unit_test(defaults),
+        cmocka_unit_test(names_are_unique), cmocka_unit_test(wrong_values),
+        cmocka_unit_test(odd_names),        cmocka_unit_test(deep_json),
+        cmocka_unit_test(aliases),          cmocka_unit_test(defaults),
         cmocka_unit_test(biases),           cmocka_unit_test(grammars),
+        cmocka_unit_test(neutral_rows),     cmocka_unit_test(clients_of_others),
+        cmocka_unit_test(whole_numbers),    cmocka_unit_test(stream_options),
+        cmocka_unit_test(hosted_tools),     cmocka_unit_test(namespaces),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }

@@ -130,6 +130,59 @@ class Framing(unittest.TestCase):
         self.assertNotIn("Access-Control-Allow-Origin", reply[1])
 
 
+    def test_wrong_paths(self):
+        """A base URL with /v1 too often or not at all, or another server's, learns the right path."""
+        for path in ("/chat/completions", "/v1/v1/chat/completions", "/v1//chat/completions", "/api/chat",
+                     "/v1/chat/completions/", "//v1/chat/completions", "/openai/v1/chat/completions"):
+            status, _, body = self.server.post(path, {})
+            self.assertEqual(status, 404, path)
+            self.assertIn("did you mean /v1/chat/completions?", body["error"]["message"], path)
+        for path in ("/nothing", "/v1", "/api/", "/v1/chat/completions/more", "/" + "x/" * 300):
+            status, _, body = self.server.post(path, {})
+            self.assertEqual(status, 404, path)
+            self.assertNotIn("did you mean", body["error"]["message"], path)
+
+
+class Origins(unittest.TestCase):
+    """Pages of other sites, where --cors-origins names them."""
+
+    LISTED = ("https://app.example", "vscode-file://vscode-app", "app://obsidian.md", "null")
+
+    def preflight(self, server, origin):
+        return server.request("OPTIONS", "/v1/chat/completions", headers={
+            "Origin": origin, "Access-Control-Request-Method": "POST",
+            "Access-Control-Request-Headers": "authorization,content-type,x-stainless-os"})
+
+    def test_listed(self):
+        with Server("--cors-origins", ", ".join(self.LISTED), "--api-key", "k") as server:
+            for origin in self.LISTED:
+                status, headers, body = self.preflight(server, origin)
+                self.assertEqual((status, body, headers["Access-Control-Allow-Origin"]), (204, "", origin))
+                self.assertEqual(headers["Access-Control-Allow-Headers"], "authorization,content-type,x-stainless-os")
+                self.assertIn("POST", headers["Access-Control-Allow-Methods"])
+                self.assertGreater(int(headers["Access-Control-Max-Age"]), 0)
+                self.assertEqual(headers["Vary"], "Origin")
+            status, headers, _ = self.preflight(server, "https://evil.example")
+            self.assertEqual((status, headers["Access-Control-Allow-Origin"]), (401, None))
+
+    def test_replies(self):
+        with Server("--cors-origins", "https://app.example/") as server:
+            origin = {"Origin": "https://app.example"}
+            for body, expected in ((chat("Hi", max_tokens=2), 200), (chat("Hi", max_tokens=2, stream=True), 200),
+                                   ({"banana": 1}, 400)):
+                status, headers, _ = server.post("/v1/chat/completions", body, headers=origin)
+                self.assertEqual((status, headers["Access-Control-Allow-Origin"]), (expected, "https://app.example"))
+                self.assertIn("x-request-id", headers["Access-Control-Expose-Headers"])
+            for other in ("https://app.example.evil", "https://app", "null"):
+                status, headers, _ = server.request("GET", "/v1/models", headers={"Origin": other})
+                self.assertEqual((status, headers["Access-Control-Allow-Origin"]), (403, None), other)
+
+    def test_any(self):
+        with Server("--cors-origins", "*") as server:
+            status, headers, _ = server.request("GET", "/v1/models", headers={"Origin": "https://any.example"})
+            self.assertEqual((status, headers["Access-Control-Allow-Origin"]), (200, "https://any.example"))
+
+
 class Keys(unittest.TestCase):
     def test_every_route_but_health(self):
         with tempfile.NamedTemporaryFile("w") as file:
@@ -179,7 +232,15 @@ class Limits(unittest.TestCase):
     def test_long_prompts(self):
         with Server("--max-prompt", "100") as server:
             status, _, body = server.post("/v1/completions", {"prompt": [5] * 101})
-            self.assertEqual((status, body["error"]["code"]), (413, "request_too_large"))
+            self.assertEqual((status, body["error"]["code"]), (400, "context_length_exceeded"))
+            self.assertIn("This model's maximum context length is 100 tokens. However, your prompt resulted in 101",
+                          body["error"]["message"])
+            status, _, body = server.post("/v1/completions", {"prompt": [5] * 101, "max_tokens": 9})
+            self.assertIn("However, you requested 110 tokens (101 in the prompt, 9 in the completion).",
+                          body["error"]["message"])
+            status, _, body = server.post("/v1/messages", chat("word " * 200, max_tokens=9))
+            self.assertEqual((status, body["error"]["type"]), (400, "invalid_request_error"))
+            self.assertRegex(body["error"]["message"], r"^prompt is too long: \d+ tokens > 100 maximum$")
         with Server() as server:
             status, _, body = server.post("/v1/completions", {"prompt": [5] * 2049})
             self.assertEqual((status, body["error"]["code"]), (400, "context_length_exceeded"))

@@ -49,6 +49,27 @@ class Chat(unittest.TestCase):
         self.assertGreater(chunks[-1].usage.completion_tokens, 3)
         self.assertTrue(all(chunk.id == chunks[0].id and chunk.usage is None for chunk in chunks[:-1]))
 
+    def test_usage_and_timings_in_each_chunk(self):
+        """vLLM's continuous_usage_stats and llama.cpp's timings_per_token."""
+        options = {"include_usage": True, "continuous_usage_stats": True}
+        for ask in (lambda **more: self.ask(**more),
+                    lambda **more: self.client.completions.create(model="tiny", prompt="Once", **more)):
+            chunks = list(ask(seed=7, max_tokens=9, stream=True, stream_options=options,
+                              extra_body={"timings_per_token": True}))
+            counts = [chunk.usage.completion_tokens for chunk in chunks]
+            self.assertEqual(counts, sorted(counts))
+            self.assertEqual(counts[-1], chunks[-1].timings["predicted_n"])
+            self.assertGreater(len(set(counts)), 4)
+            for chunk in chunks:
+                self.assertEqual(chunk.usage.total_tokens, chunk.usage.prompt_tokens + chunk.usage.completion_tokens)
+                self.assertEqual(chunk.timings["predicted_n"], chunk.usage.completion_tokens)
+            times = [chunk.timings["predicted_ms"] for chunk in chunks[:-1]]
+            self.assertEqual(times, sorted(times))
+            self.assertGreater(times[-1], 0)
+            chunks = list(ask(seed=7, max_tokens=9, stream=True, extra_body={"timings_per_token": True}))
+            self.assertTrue(all("predicted_n" in chunk.timings for chunk in chunks))
+            self.assertTrue(all(chunk.usage is None for chunk in chunks))
+
     def test_a_drawn_seed_replays(self):
         first = self.ask(temperature=2.0, max_tokens=20)
         settings = first.generation_settings
@@ -125,7 +146,9 @@ class Chat(unittest.TestCase):
 
     def test_harmless_fields(self):
         self.ask(seed=7, max_tokens=2, user="me", metadata={"a": "b"}, store=False, service_tier="auto",
-                 parallel_tool_calls=False, response_format={"type": "text"}, modalities=["text"])
+                 parallel_tool_calls=False, response_format={"type": "text"}, modalities=["text"], audio=None,
+                 prediction=None, extra_body={"best_of": 1, "typical_p": 1, "min_tokens": 1.0, "ignore_eos": False,
+                                              "use_beam_search": False, "mirostat": 0, "reasoning_format": "auto"})
 
     def test_errors(self):
         for more, param in (({"extra_body": {"mirostat": 2}}, "mirostat"), ({"temperature": -1}, "temperature"),
@@ -152,7 +175,7 @@ class Chat(unittest.TestCase):
         for more, param in (({"tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": []}}},
                              "tool_choice"),
                             ({"tool_choice": {"type": "function", "function": {"name": "moon"}}}, "tools"),
-                            ({"extra_body": {"functions": []}}, "functions")):
+                            ({"extra_body": {"functions": [WEATHER["function"]]}}, "functions")):
             for stream in (False, True):
                 with self.assertRaises(openai.BadRequestError, msg=more) as caught:
                     self.ask(tools=[WEATHER], stream=stream, **more)
@@ -253,6 +276,19 @@ class Responses(unittest.TestCase):
         with self.assertRaises(openai.NotFoundError):
             self.client.responses.retrieve(unstored.id)
 
+    def test_a_coding_agent(self):
+        """What Codex sends: tools of the provider's own beside functions, some of these in namespaces."""
+        function = {"type": "function", **WEATHER["function"], "strict": False}
+        tools = [{"type": "web_search", "external_web_access": False}, function, {"type": "custom", "name": "patch"},
+                 {"type": "namespace", "name": "sky", "description": "d", "tools": [function]}]
+        ask = {"model": "tiny", "input": "Rain?", "tools": tools, "store": False, "max_output_tokens": 60,
+               "extra_body": {"client_metadata": {"a": "b"}, "context_management": []}}
+        reply = self.client.responses.with_raw_response.create(**ask)
+        self.assertEqual(reply.headers["X-Gumbel-Warning"], "tools left out: web_search, custom")
+        alone = self.client.responses.create(**{**ask, "tools": [function]})
+        both = reply.parse().usage.input_tokens
+        self.assertGreaterEqual(both, alone.usage.input_tokens)
+
     def test_constraints(self):
         for more, param in (({"tool_choice": "perhaps"}, "tool_choice"),
                             ({"tool_choice": {"type": "function", "name": "moon"}}, "tools")):
@@ -263,7 +299,9 @@ class Responses(unittest.TestCase):
 
     def test_errors(self):
         for more, param in (({"background": True}, "background"), ({"truncation": "auto"}, "truncation"),
-                            ({"tools": [{"type": "web_search"}]}, "tools"),
+                            ({"tools": [{"type": "web_search"}], "tool_choice": {"type": "web_search"}}, "tool_choice"),
+                            ({"tools": [{"type": "web_search"}], "tool_choice": "required"}, "tool_choice"),
+                            ({"tools": [{"type": "function"}]}, "tools"),
                             ({"text": [{"type": "item_reference", "id": "x"}]}, "input")):
             with self.assertRaises(openai.BadRequestError) as caught:
                 self.ask(**more)

@@ -44,6 +44,13 @@ const cli_option serve_access_table[] = {
      .help = "Let everybody in who can reach the address.",
      .type = CLI_FLAG,
      .offset = offsetof(serve_options, no_auth)},
+    {.names = "--cors-origins",
+     .argument = "LIST",
+     .help = "Origins whose pages may ask, separated by commas, such as https://app.example or "
+             "vscode-file://vscode-app; * is any, and null is a page from a file. Default: the server's own "
+             "page alone.",
+     .type = CLI_STRING,
+     .offset = offsetof(serve_options, cors_origins)},
     {.names = "--ssl-cert-file --ssl-certfile",
      .argument = "FILE",
      .help = "The certificate for TLS, in PEM, with those of its authorities behind it.",
@@ -78,7 +85,7 @@ const cli_option serve_limit_table[] = {
      .offset = offsetof(serve_options, max_body)},
     {.names = "--max-prompt",
      .argument = "N",
-     .help = "Tokens of a prompt, at most; a longer one is refused with 413. Default: those of a context.",
+     .help = "Tokens of a prompt, at most; a longer one is refused with 400. Default: those of a context.",
      .type = CLI_INTEGER,
      .range = {.low = 1, .high = INT32_MAX},
      .offset = offsetof(serve_options, max_prompt)},

@@ -112,6 +112,7 @@ static server_options options_of(serving *s) {
         .keys = s->keys,
         .key_count = s->key_count,
         .no_auth = serve->no_auth,
+        .cors_origins = serve->cors_origins,
         .certificate = s->certificate.bytes,
         .private_key = s->private_key.bytes,
         .max_body_bytes = (size_t)value_of(&serve->max_body, 16 << 20),

@@ -11,7 +11,7 @@
 #include "cli/model/sampling.h"
 
 typedef struct serve_options {
-    const char *host, *unix_socket, *key_file, *certificate, *private_key;
+    const char *host, *unix_socket, *key_file, *certificate, *private_key, *cors_origins;
     cli_words more; /* programs after the first one */
     cli_integer port, slots, max_queued, max_connections, max_body, max_prompt, max_stream, max_stored;
     cli_integer cache_mebibytes, models_max;

@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Real numbers up to it have no integer between them. */
+#define MOST_EXACT 9007199254740992.0
+
 static const char *kind_of(const json_t *value) {
     static const char *const kinds[] = {"an object", "an array", "a string", "an integer",
                                         "a number",  "true",     "false",    "null"};
@@ -25,11 +28,16 @@ bool server_read_bool(const char *name, const json_t *value, bool *read, server_
     return true;
 }
 
+bool server_is_whole(const json_t *value) {
+    const double real = json_is_real(value) ? json_real_value(value) : NAN;
+    return json_is_integer(value) || (floor(real) == real && fabs(real) <= MOST_EXACT);
+}
+
 bool server_read_integer(const char *name, const json_t *value, int64_t low, int64_t high, int64_t *read,
                          server_failure *failure) {
-    if (!json_is_integer(value))
+    if (!server_is_whole(value))
         return refuse_kind(name, value, "an integer", failure);
-    *read = json_integer_value(value);
+    *read = json_is_integer(value) ? json_integer_value(value) : (int64_t)json_real_value(value);
     if (*read >= low && *read <= high)
         return true;
     return server_refuse(failure, name, "%s: %" PRId64 ": expected an integer from %" PRId64 " to %" PRId64,

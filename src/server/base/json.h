@@ -12,9 +12,12 @@
 #include <jansson.h>
 
 bool server_read_bool(const char *name, const json_t *value, bool *read, server_failure *failure);
+/* Whole numbers are integers, also where they are written as 4.0. */
 bool server_read_integer(const char *name, const json_t *value, int64_t low, int64_t high, int64_t *read,
                          server_failure *failure);
 bool server_read_number(const char *name, const json_t *value, double *read, server_failure *failure);
+
+bool server_is_whole(const json_t *value);
 
 /* *read lives as long as value. A zero byte in the string is refused. */
 bool server_read_string(const char *name, const json_t *value, const char **read, server_failure *failure);

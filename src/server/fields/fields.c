@@ -32,7 +32,7 @@ const server_field server_fields[] = {
     {"reasoning_effort", TALK, server_take_effort},
     {"reasoning", RESPONSES, server_take_reasoning},
     {"thinking", MESSAGES, server_take_thinking},
-    {"reasoning_budget thinking_token_budget", ANSWER, server_take_reasoning_budget},
+    {"reasoning_budget reasoning_budget_tokens thinking_token_budget", ANSWER, server_take_reasoning_budget},
     {"output_config", MESSAGES, server_take_output_config},
     {"add_generation_prompt", TALK, server_take_generation_prompt},
     {"continue_final_message", TALK, server_take_continue},
@@ -69,6 +69,7 @@ const server_field server_fields[] = {
     {"skip_special_tokens", TEXT, server_take_skip_special},
     {"stream", ANSWER, server_take_stream},
     {"stream_options", OPENAI | RESPONSES, server_take_stream_options},
+    {"timings_per_token", OPENAI, server_take_timings},
     {"include", RESPONSES, server_take_include},
     {"modalities", CHAT, server_take_modalities},
     {"verbosity", CHAT, server_take_verbosity},
@@ -82,11 +83,22 @@ const server_field server_fields[] = {
 
     /* what changes nothing here */
     {"user metadata service_tier safety_identifier prompt_cache_key prompt_cache_retention "
-     "prompt_cache_options",
+     "prompt_cache_options request_id keep_alive guided_decoding_backend",
      ANSWER, server_take_any},
-    {"cache_control user_profile_id workspace_id diagnostics", MESSAGES, server_take_any},
+    {"cache_control user_profile_id workspace_id diagnostics thread inference_geo", MESSAGES,
+     server_take_any},
+    {"context_management", RESPONSES | MESSAGES, server_take_any},
     {"store", OPENAI, server_take_any},
-    {"max_tool_calls", RESPONSES, server_take_any},
+    {"max_tool_calls client_metadata", RESPONSES, server_take_any},
+
+    /* what counts with samplers that are not here, and what has a server work otherwise and answer the same
+     */
+    {"mirostat_tau mirostat_eta dry_base dry_allowed_length dry_penalty_last_n dry_sequence_breakers "
+     "xtc_threshold dynatemp_exponent adaptive_decay",
+     ANSWER, server_take_any},
+    {"n_keep n_discard n_cache_reuse sse_ping_interval speculative.n_max speculative.n_min "
+     "speculative.p_min speculative.type",
+     ANSWER, server_take_any},
     {NULL, 0, NULL},
 };
 

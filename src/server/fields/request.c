@@ -2,6 +2,7 @@
 #include "server/fields/request.h"
 
 #include "server/fields/fields.h"
+#include "server/fields/neutral.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -26,7 +27,7 @@ static bool take_setting(int index, const char *name, const json_t *value, serve
     gumbel_error error;
     if (!server_read_number(name, value, &number, failure))
         return false;
-    if (setting->type == GUMBEL_SETTING_INT32 && !json_is_integer(value))
+    if (setting->type == GUMBEL_SETTING_INT32 && !server_is_whole(value))
         return server_refuse(failure, name, "%s: expected an integer", name);
     if (gumbel_setting_set(setting, number, &request->sampling, &error) != GUMBEL_OK)
         return server_fail_with(failure, name, &error);
@@ -102,11 +103,21 @@ static const server_field *find_field(const char *name, server_route route) {
     return NULL;
 }
 
+/* A field that this route has not, as a client may send it to all routes and servers. */
+static bool take_other(const char *name, const json_t *value, const server_request *request,
+                       server_failure *failure) {
+    const bool is_answered = request->route != SERVER_RENDER && !strchr(name, ' ');
+    const server_neutral *neutral = is_answered ? server_find_neutral(name) : NULL;
+    if (neutral)
+        return server_take_neutral(neutral, name, value, failure);
+    return (is_answered && json_is_null(value) && server_find_field(name)) || refuse_unknown(name, failure);
+}
+
 static bool take_field(const char *name, json_t *value, server_request *request, server_failure *failure) {
     const server_field *field = strchr(name, ' ') ? NULL : find_field(name, request->route);
     const int setting = field || request->route == SERVER_RENDER ? -1 : find_setting(name);
     if (!field && setting < 0)
-        return refuse_unknown(name, failure);
+        return take_other(name, value, request, failure);
     if (json_is_null(value))
         return true;
     if (!field)

@@ -17,7 +17,7 @@ typedef enum server_route {
     SERVER_RENDER = 16 /* /apply-template and the like: messages that are not answered */
 } server_route;
 
-enum { SERVER_MOST_STOPS = 64, SERVER_MOST_ANSWERS = 128, SERVER_MOST_FIELDS = 96 };
+enum { SERVER_MOST_STOPS = 64, SERVER_MOST_ANSWERS = 128, SERVER_MOST_FIELDS = 96, SERVER_LEFT_OUT = 160 };
 
 typedef struct server_request {
     const server_model *acquired; /* released by server_request_free; NULL: nothing to release */
@@ -29,9 +29,10 @@ typedef struct server_request {
 
     /* the prompt */
     const char *model;
-    json_t *prompt;   /* completions: a string, tokens, or a list of these */
-    json_t *messages; /* as OpenAI's API has them; owned */
-    json_t *tools;    /* likewise; owned, NULL: none */
+    json_t *prompt;                 /* completions: a string, tokens, or a list of these */
+    json_t *messages;               /* as OpenAI's API has them; owned */
+    json_t *tools;                  /* likewise; owned, NULL: none */
+    char left_out[SERVER_LEFT_OUT]; /* types of tools that are not in the prompt, by blanks */
     const char *template_text;
     json_t *template_kwargs; /* owned; NULL: none */
     gumbel_thinking thinking;
@@ -64,6 +65,7 @@ typedef struct server_request {
 
     /* how the answer is told */
     bool is_stream, wants_usage, wants_echo;
+    bool wants_all_usage, wants_all_timings; /* in each chunk of a stream */
     /* responses */
     const char *previous_response, *instructions;
     bool is_stored;

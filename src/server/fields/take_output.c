@@ -34,23 +34,30 @@ bool server_take_stream(const char *name, json_t *value, server_request *request
 
 bool server_take_stream_options(const char *name, json_t *value, server_request *request,
                                 server_failure *failure) {
-    if (!server_read_object(name, value, failure))
+    bool ignored, wants_all = false;
+    const struct {
+        const char *member, *field;
+        bool *flag;
+    } flags[] = {
+        {"include_usage", "stream_options.include_usage", &request->wants_usage},
+        {"continuous_usage_stats", "stream_options.continuous_usage_stats", &wants_all},
+        {"include_obfuscation", "stream_options.include_obfuscation", &ignored},
+    };
+    if (!server_check_members(name, value, "include_usage continuous_usage_stats include_obfuscation",
+                              failure))
         return false;
-    const char *key;
-    json_t *part;
-    json_object_foreach(value, key, part) {
-        bool ignored;
-        if (strcmp(key, "include_usage") == 0) {
-            if (!server_read_bool("stream_options.include_usage", part, &request->wants_usage, failure))
-                return false;
-        } else if (strcmp(key, "include_obfuscation") == 0) {
-            if (!server_read_bool("stream_options.include_obfuscation", part, &ignored, failure))
-                return false;
-        } else {
-            return server_refuse(failure, name, "%s.%.40s: this route has no such field", name, key);
-        }
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+        const json_t *member = json_object_get(value, flags[i].member);
+        if (member && !json_is_null(member) &&
+            !server_read_bool(flags[i].field, member, flags[i].flag, failure))
+            return false;
     }
+    request->wants_all_usage = wants_all && request->wants_usage; /* as vLLM has it */
     return true;
+}
+
+bool server_take_timings(const char *name, json_t *value, server_request *request, server_failure *failure) {
+    return server_read_bool(name, value, &request->wants_all_timings, failure);
 }
 
 /* The one word that says what happens here anyway. */

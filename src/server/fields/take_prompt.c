@@ -39,62 +39,6 @@ bool server_take_previous(const char *name, json_t *value, server_request *reque
     return server_read_string(name, value, &request->previous_response, failure);
 }
 
-bool server_take_tools(const char *name, json_t *value, server_request *request, server_failure *failure) {
-    if (!server_read_array(name, value, failure))
-        return false;
-    if (json_array_size(value) > 0)
-        request->tools = json_incref(value);
-    return true;
-}
-
-/* The one tool that an answer calls: {"type": "function", "function": {"name": ...}} of OpenAI's chats, and
- * {"type": "function" or "tool", "name": ...} of responses and of Anthropic. */
-static bool take_tool_name(const char *name, const json_t *value, server_request *request,
-                           server_failure *failure) {
-    const json_t *function = json_object_get(value, "function");
-    request->tool_choice = GUMBEL_TOOLS_REQUIRED;
-    request->tool_name = json_string_value(json_object_get(function ? function : value, "name"));
-    return request->tool_name || server_refuse(failure, name, "%s: name: expected a string", name);
-}
-
-static bool take_single_call(const char *name, const json_t *value, server_request *request,
-                             server_failure *failure) {
-    const json_t *single = json_object_get(value, "disable_parallel_tool_use");
-    return !single || server_read_bool(name, single, &request->single_call, failure);
-}
-
-bool server_take_tool_choice(const char *name, json_t *value, server_request *request,
-                             server_failure *failure) {
-    static const struct {
-        const char *word;
-        gumbel_tool_choice choice;
-    } choices[] = {{"auto", GUMBEL_TOOLS_AUTO},
-                   {"none", GUMBEL_TOOLS_NONE},
-                   {"required", GUMBEL_TOOLS_REQUIRED},
-                   {"any", GUMBEL_TOOLS_REQUIRED}};
-    const char *choice = json_string_value(json_is_object(value) ? json_object_get(value, "type") : value);
-    if (json_is_object(value) && !take_single_call(name, value, request, failure))
-        return false;
-    if (choice && (strcmp(choice, "function") == 0 || strcmp(choice, "tool") == 0))
-        return take_tool_name(name, value, request, failure);
-    for (size_t i = 0; choice && i < sizeof choices / sizeof *choices; i++)
-        if (strcmp(choice, choices[i].word) == 0) {
-            request->tool_choice = choices[i].choice;
-            request->no_tools = choices[i].choice == GUMBEL_TOOLS_NONE;
-            return true;
-        }
-    return server_refuse(failure, name, "%s: expected auto, none, required (any), or one tool by its name",
-                         name);
-}
-
-bool server_take_parallel_calls(const char *name, json_t *value, server_request *request,
-                                server_failure *failure) {
-    bool may_be_several = true;
-    const bool is_good = server_read_bool(name, value, &may_be_several, failure);
-    request->single_call = !may_be_several;
-    return is_good;
-}
-
 bool server_take_template(const char *name, json_t *value, server_request *request, server_failure *failure) {
     return server_read_string(name, value, &request->template_text, failure);
 }

@@ -49,6 +49,8 @@ static bool read_bias(const char *name, const char *token, const json_t *value, 
 }
 
 bool server_take_bias(const char *name, json_t *value, server_request *request, server_failure *failure) {
+    if (json_is_array(value) && json_array_size(value) == 0)
+        return true; /* llama.cpp's way to say that there are none */
     if (!server_read_object(name, value, failure))
         return false;
     free(request->bias);
@@ -82,8 +84,8 @@ bool server_take_answers(const char *name, json_t *value, server_request *reques
 
 bool server_take_best_of(const char *name, json_t *value, server_request *request, server_failure *failure) {
     const json_t *answers = json_object_get(request->body, "n");
-    const json_int_t wanted = json_is_integer(answers) ? json_integer_value(answers) : 1;
-    if (json_is_integer(value) && json_integer_value(value) == wanted)
+    const double wanted = json_is_number(answers) ? json_number_value(answers) : 1;
+    if (json_is_number(value) && json_number_value(value) == wanted)
         return true;
     return server_refuse(failure, name,
                          "%s: answers are not ranked in this version; only the value of n is taken", name);
@@ -92,7 +94,7 @@ bool server_take_best_of(const char *name, json_t *value, server_request *reques
 /* -1, as llama.cpp has it, is no limit. */
 bool server_take_max_tokens(const char *name, json_t *value, server_request *request,
                             server_failure *failure) {
-    const bool is_unlimited = json_is_integer(value) && json_integer_value(value) == -1;
+    const bool is_unlimited = json_is_number(value) && json_number_value(value) == -1;
     request->max_new_tokens = 0;
     return is_unlimited || take_count(name, value, 1, INT32_MAX, &request->max_new_tokens, failure);
 }

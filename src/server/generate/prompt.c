@@ -210,7 +210,7 @@ static bool encode_prompts(const server_request *request, const server_model *mo
     const json_t *given = request->prompt;
     if (!given)
         return server_refuse(failure, "prompt", "prompt: missing");
-    const bool is_one = json_is_string(given) || json_is_integer(json_array_get(given, 0));
+    const bool is_one = json_is_string(given) || json_is_number(json_array_get(given, 0));
     const size_t count = is_one ? 1 : json_array_size(given);
     if (count > SERVER_MOST_PROMPTS)
         return server_refuse(failure, "prompt", "prompt: %zu prompts, at most %d", count,
@@ -228,19 +228,37 @@ static bool encode_prompts(const server_request *request, const server_model *mo
 
 /* ---- Any ----------------------------------------------------------------------------------------------- */
 
-static bool check_length(const server_model *model, uint32_t max_tokens, const server_prompt *prompt,
-                         const char *param, server_failure *failure) {
-    if (prompt->count == 0)
-        return server_refuse(failure, param, "%s: the prompt has no tokens", param);
-    if (max_tokens > 0 && prompt->count > max_tokens)
-        return server_fail(failure, 413, "the prompt has %zu tokens, at most %u are taken (--max-prompt)",
-                           prompt->count, max_tokens);
-    if (prompt->count <= model->max_context)
-        return true;
-    server_refuse(failure, param, "the prompt has %zu tokens, and the model's context is %u", prompt->count,
-                  model->max_context);
+/* In OpenAI's words, or Anthropic's: clients know a prompt that is too long by them. */
+static bool refuse_length(const server_request *request, uint32_t most, size_t count, const char *param,
+                          server_failure *failure) {
+    const bool is_text = request->route == SERVER_COMPLETIONS;
+    const char *where = is_text ? "prompt" : "messages";
+    const uint32_t wanted = request->max_new_tokens;
+    if (request->route == SERVER_MESSAGES)
+        server_refuse(failure, param, "prompt is too long: %zu tokens > %u maximum", count, most);
+    else if (wanted > 0)
+        server_refuse(
+            failure, param,
+            "This model's maximum context length is %u tokens. However, you requested %zu tokens (%zu "
+            "in the %s, %u in the completion). Please reduce the length of the %s or completion.",
+            most, count + wanted, count, where, wanted, where);
+    else
+        server_refuse(failure, param,
+                      "This model's maximum context length is %u tokens. However, your %s resulted in %zu "
+                      "tokens. Please reduce the length of the %s.",
+                      most, where, count, where);
     failure->code = "context_length_exceeded";
     return false;
+}
+
+/* max_tokens, of --max-prompt, is as if the context were so short; 0: there is no such limit. */
+static bool check_length(const server_request *request, const server_model *model, uint32_t max_tokens,
+                         const server_prompt *prompt, const char *param, server_failure *failure) {
+    const bool is_limited = max_tokens > 0 && max_tokens < model->max_context;
+    const uint32_t most = is_limited ? max_tokens : model->max_context;
+    if (prompt->count == 0)
+        return server_refuse(failure, param, "%s: the prompt has no tokens", param);
+    return prompt->count <= most || refuse_length(request, most, prompt->count, param, failure);
 }
 
 bool server_make_prompts(const server_request *request, const server_model *model, uint32_t max_tokens,
@@ -258,7 +276,7 @@ bool server_make_prompts(const server_request *request, const server_model *mode
             return false;
     }
     for (size_t i = 0; i < prompts->count; i++)
-        if (!check_length(model, max_tokens, &prompts->list[i], param, failure))
+        if (!check_length(request, model, max_tokens, &prompts->list[i], param, failure))
             return false;
     return true;
 }

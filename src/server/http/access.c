@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/http/access.h"
 
+#include "server/http/origin.h"
+
 #include <arpa/inet.h>
 #include <microhttpd.h>
 #include <string.h>
@@ -83,10 +85,13 @@ bool server_check_origin(const server_access *access, const server_exchange *exc
                            "Host: %.100s: without an API key or --no-auth the server answers to addresses, "
                            "localhost and names without a dot",
                            host);
-    if (!origin)
+    if (!origin || server_has_listed_origin(access, exchange))
         return true;
     const char *name = strstr(origin, "://");
     if (name && host && strcasecmp(name + 3, host) == 0)
         return true;
-    return server_fail(failure, 403, "Origin: %.100s: requests of other sites' pages are refused", origin);
+    return server_fail(
+        failure, 403,
+        "Origin: %.100s: requests of other sites' pages are refused; --cors-origins names those that may ask",
+        origin);
 }

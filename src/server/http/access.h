@@ -9,8 +9,9 @@
 
 typedef struct server_access {
     const char *const *keys;
-    size_t key_count; /* 0: nobody is asked for a key */
-    bool is_public;   /* and the server may have any name */
+    size_t key_count;    /* 0: nobody is asked for a key */
+    bool is_public;      /* and the server may have any name */
+    const char *origins; /* of other sites whose pages may ask, separated by commas; NULL: none */
 } server_access;
 
 /* Whether the request has one of the keys, as Authorization: Bearer KEY or x-api-key: KEY, or as the password

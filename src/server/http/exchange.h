@@ -12,7 +12,7 @@
 struct MHD_Connection;
 struct MHD_Response;
 
-enum { SERVER_HEADERS = 8 };
+enum { SERVER_HEADERS = 12 };
 
 typedef struct server_exchange {
     struct MHD_Connection *connection;
@@ -27,7 +27,7 @@ typedef struct server_exchange {
     double begin;                             /* seconds */
     struct {
         const char *name;
-        char value[256];
+        char value[512];
     } headers[SERVER_HEADERS]; /* of the reply */
     size_t header_count;
 } server_exchange;

@@ -2,6 +2,7 @@
  *
  * The Responses API: an input is a text or a list of items, which may go on from an earlier response.
  */
+#include "server/fields/tools.h"
 #include "server/protocols/convert.h"
 
 #include <stdio.h>
@@ -56,10 +57,14 @@ static bool add_text(json_t *messages, const char *place, const json_t *item, se
 static bool add_call(json_t *messages, const char *place, const json_t *item, server_failure *failure) {
     const char *id = json_string_value(json_object_get(item, "call_id"));
     const char *name = json_string_value(json_object_get(item, "name"));
+    const char *space = json_string_value(json_object_get(item, "namespace"));
     json_t *arguments = json_object_get(item, "arguments");
     if (!id || !name || !json_is_string(arguments))
         return server_refuse(failure, "input", "%s: expected strings call_id, name and arguments", place);
-    server_add_call(server_assistant_message(messages), id, name, arguments);
+    json_t *joined = space ? server_join_name(space, name) : NULL;
+    server_add_call(server_assistant_message(messages), id, joined ? json_string_value(joined) : name,
+                    arguments);
+    json_decref(joined);
     return true;
 }
 
@@ -124,6 +129,14 @@ static bool add_input(json_t *messages, const json_t *input, server_failure *fai
     return true;
 }
 
+/* tool_choice may name a function of a namespace as clients know it. */
+static void find_choice(server_request *request, const json_t *name) {
+    const char *space, *plain, *joined = json_string_value(name);
+    if (request->tool_name && server_split_name(request, joined, &space, &plain) &&
+        strcmp(plain, request->tool_name) == 0)
+        request->tool_name = joined;
+}
+
 static bool convert_tools(server_request *request, server_failure *failure) {
     json_t *tools = json_array(), *tool;
     size_t i;
@@ -134,6 +147,7 @@ static bool convert_tools(server_request *request, server_failure *failure) {
             json_decref(tools);
             return server_refuse(failure, "tools", "tools[%zu]: expected a function with a name", i);
         }
+        find_choice(request, name);
         json_array_append_new(tools, server_make_tool(tool, name, json_object_get(tool, "parameters")));
     }
     json_decref(request->tools);

@@ -57,8 +57,56 @@ static void begin_chunk(server_stream *stream, const char *type, const server_an
     server_text_print(&stream->output, ",\"choices\":[{\"index\":%u,\"%s\":", answer->index, name);
 }
 
+/* Of the tokens so far. */
+static void print_usage(server_text *text, const server_generation *generation) {
+    const server_totals totals = server_count_tokens(generation);
+    server_text_print(text,
+                      "{\"prompt_tokens\":%" PRIu64 ",\"completion_tokens\":%" PRIu64
+                      ",\"total_tokens\":%" PRIu64 "}",
+                      totals.prompt, totals.generated, totals.prompt + totals.generated);
+}
+
+/* The scheduler tells times with an answer's last event; until then they count from the first chunk. */
+static void print_timings(server_stream *stream, const server_answer *answer) {
+    const server_totals totals = server_count_tokens(stream->generation);
+    if (stream->first_tokens == 0 && totals.generated > 0) {
+        stream->first_tokens = totals.generated;
+        stream->first_time = answer->last_time;
+    }
+    const double seconds = totals.generated > 0 ? answer->last_time - stream->first_time : 0;
+    server_text_print(&stream->output,
+                      ",\"timings\":{\"prompt_n\":%" PRIu64 ",\"predicted_n\":%" PRIu64
+                      ",\"predicted_ms\":%.3f",
+                      totals.prompt, totals.generated, 1e3 * seconds);
+    if (seconds > 0)
+        server_text_print(&stream->output, ",\"predicted_per_second\":%.3f",
+                          (double)(totals.generated - stream->first_tokens) / seconds);
+    server_text_add_string(&stream->output, "}");
+}
+
+static void print_report(server_stream *stream) {
+    json_t *report = json_object();
+    server_add_report(stream->generation, report);
+    server_text_add_string(&stream->output, ",");
+    print_members(&stream->output, report);
+}
+
+/* What stands behind the choice: usage and timings so far, or with the last one the report. */
+static void end_members(server_stream *stream, const server_answer *answer, bool is_finished) {
+    const server_request *request = &stream->generation->request;
+    if (request->wants_usage)
+        server_text_add_string(&stream->output, ",\"usage\":");
+    if (request->wants_all_usage)
+        print_usage(&stream->output, stream->generation);
+    else if (request->wants_usage)
+        server_text_add_string(&stream->output, "null");
+    if (is_finished && stream->generation->open_answers <= 1 && !request->wants_usage)
+        print_report(stream);
+    else if (request->wants_all_timings)
+        print_timings(stream, answer);
+}
+
 static void end_chunk(server_stream *stream, server_answer *answer, bool is_finished) {
-    const server_generation *generation = stream->generation;
     server_text *output = &stream->output;
     server_text_add_string(output, ",\"logprobs\":");
     if (answer->logprobs)
@@ -67,13 +115,8 @@ static void end_chunk(server_stream *stream, server_answer *answer, bool is_fini
         server_text_add_string(output, "null");
     server_text_add_string(output, ",\"finish_reason\":");
     print_finish(output, answer, is_finished);
-    server_text_add_string(output, generation->request.wants_usage ? "}],\"usage\":null" : "}]");
-    if (is_finished && generation->open_answers <= 1 && !generation->request.wants_usage) {
-        json_t *report = json_object();
-        server_add_report(generation, report);
-        server_text_add_string(output, ",");
-        print_members(output, report);
-    }
+    server_text_add_string(output, "}]");
+    end_members(stream, answer, is_finished);
     server_text_add_string(output, "}\n\n");
 }
 

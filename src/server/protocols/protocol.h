@@ -42,6 +42,9 @@ struct server_stream {
     server_text output;
     bool is_unread;     /* what output has */
     double last_output; /* when there was some, in seconds */
+    /* For timings in each chunk: those of the first one with tokens */
+    uint64_t first_tokens;
+    double first_time;
     /* For protocols whose events are about blocks, one for each part of the reply: */
     uint64_t sequence;          /* of the next event */
     bool is_open;               /* a block is */

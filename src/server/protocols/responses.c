@@ -2,6 +2,7 @@
  *
  * POST /v1/responses: an answer is a list of items, and may be gone on from.
  */
+#include "server/fields/tools.h"
 #include "server/protocols/convert.h"
 #include "server/protocols/protocol.h"
 
@@ -53,15 +54,28 @@ static json_t *response_json(const server_generation *generation, const char *st
     return response;
 }
 
+/* text is taken over. */
+static json_t *call_json(const server_request *request, const char *id, const gumbel_reply_part *part,
+                         json_t *text, const char *status) {
+    const char *space, *name = part->name;
+    const bool has_space = server_split_name(request, part->name, &space, &name);
+    json_t *call =
+        json_pack("{s:s, s:s, s:s, s:s, s:o, s:s}", "type", "function_call", "id", id, "call_id", part->id,
+                  "name", has_space ? name : part->name, "arguments", text, "status", status);
+    if (has_space)
+        json_object_set_new(call, "namespace", json_string(space));
+    return call;
+}
+
 /* An item of the output. part gives type, text, and of calls name and id. */
-static json_t *item_json(const char *id, const gumbel_reply_part *part, const char *status) {
+static json_t *item_json(const server_request *request, const char *id, const gumbel_reply_part *part,
+                         const char *status) {
     json_t *text = server_json_text(part->text, part->text_length);
     if (part->type == GUMBEL_PART_REASONING)
         return json_pack("{s:s, s:s, s:[], s:[{s:s, s:o}], s:s}", "type", "reasoning", "id", id, "summary",
                          "content", "type", "reasoning_text", "text", text, "status", status);
     if (part->type == GUMBEL_PART_TOOL_CALL)
-        return json_pack("{s:s, s:s, s:s, s:s, s:o, s:s}", "type", "function_call", "id", id, "call_id",
-                         part->id, "name", part->name, "arguments", text, "status", status);
+        return call_json(request, id, part, text, status);
     return json_pack("{s:s, s:s, s:s, s:[{s:s, s:o, s:[]}], s:s}", "type", "message", "id", id, "role",
                      "assistant", "content", "type", "output_text", "text", text, "annotations", "status",
                      status);
@@ -117,7 +131,8 @@ static json_t *whole(server_generation *generation, server_responses *responses)
     for (size_t i = 0; gumbel_reply_get_part(generation->answers[0].reply, i, &part, NULL) == GUMBEL_OK; i++)
         if (part.text_length > 0)
             json_array_append_new(output,
-                                  item_json(server_make_id(item_prefix(part.type), id), &part, "completed"));
+                                  item_json(&generation->request, server_make_id(item_prefix(part.type), id),
+                                            &part, "completed"));
     return finished_json(generation, responses, output);
 }
 
@@ -186,7 +201,7 @@ static void close_block(server_stream *stream) {
     send_placed(stream, is_thought ? "response.reasoning_text.done" : "response.output_text.done", "text",
                 block_text(stream));
     send_placed(stream, "response.content_part.done", "part", part_json(stream, block_text(stream)));
-    end_item(stream, item_json(stream->block_id, &part, "completed"));
+    end_item(stream, item_json(&stream->generation->request, stream->block_id, &part, "completed"));
 }
 
 static void open_item(server_stream *stream, const gumbel_reply_delta *delta, json_t *item) {
@@ -205,7 +220,7 @@ static void set_type(server_stream *stream, gumbel_part_type type) {
 static void open_block(server_stream *stream, const gumbel_reply_delta *delta) {
     const gumbel_reply_part empty = {.size = sizeof empty, .type = delta->type, .text = ""};
     set_type(stream, delta->type);
-    json_t *item = item_json(stream->block_id, &empty, "in_progress");
+    json_t *item = item_json(&stream->generation->request, stream->block_id, &empty, "in_progress");
     json_array_clear(json_object_get(item, "content"));
     open_item(stream, delta, item);
     server_text_clear(&stream->block_text);
@@ -217,16 +232,21 @@ static void tell_call(server_stream *stream, const gumbel_reply_delta *delta) {
     gumbel_reply_part part = {
         .size = sizeof part, .type = delta->type, .id = delta->id, .name = delta->name, .text = ""};
     set_type(stream, delta->type);
-    open_item(stream, delta, item_json(stream->block_id, &part, "in_progress"));
+    open_item(stream, delta, item_json(&stream->generation->request, stream->block_id, &part, "in_progress"));
     part.text = delta->text;
     part.text_length = delta->text_length;
     send_placed(stream, "response.function_call_arguments.delta", "delta",
                 server_json_text(part.text, part.text_length));
     json_t *fields = place_json(stream);
-    json_object_set_new(fields, "name", json_string(delta->name));
+    const char *space, *name;
+    json_object_set_new(
+        fields, "name",
+        json_string(server_split_name(&stream->generation->request, delta->name, &space, &name)
+                        ? name
+                        : delta->name));
     json_object_set_new(fields, "arguments", server_json_text(part.text, part.text_length));
     send_typed(stream, "response.function_call_arguments.done", fields);
-    end_item(stream, item_json(stream->block_id, &part, "completed"));
+    end_item(stream, item_json(&stream->generation->request, stream->block_id, &part, "completed"));
 }
 
 static void tell_delta(void *user, server_answer *answer, const gumbel_reply_delta *delta) {

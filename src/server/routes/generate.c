@@ -34,6 +34,17 @@ static bool start(server *s, const server_exchange *exchange, const server_proto
     return server_generation_start(generation, protocol->id_prefix, &limits, failure);
 }
 
+static void warn_of_tools(server_exchange *exchange, const server_request *request) {
+    server_text text = {0};
+    if (!request->left_out[0])
+        return;
+    server_text_add_string(&text, "tools left out: ");
+    for (const char *at = request->left_out; *at; at++)
+        server_text_add(&text, *at == ' ' ? ", " : at, *at == ' ' ? 2 : 1);
+    server_add_header(exchange, "X-Gumbel-Warning", server_text_string(&text));
+    server_text_free(&text);
+}
+
 static void answer(server *s, server_exchange *exchange, const server_protocol *protocol) {
     server_failure failure = {0};
     server_generation *generation = calloc(1, sizeof *generation);
@@ -42,7 +53,9 @@ static void answer(server *s, server_exchange *exchange, const server_protocol *
         server_reply_failure(exchange, &failure);
         return;
     }
-    if (start(s, exchange, protocol, generation, &failure)) {
+    const bool is_started = start(s, exchange, protocol, generation, &failure);
+    warn_of_tools(exchange, &generation->request);
+    if (is_started) {
         server_tell(exchange, protocol, generation, &s->responses);
         return;
     }

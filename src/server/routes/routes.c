@@ -2,7 +2,9 @@
 #include "server/routes/routes.h"
 
 #include "server/base/clock.h"
+#include "server/http/origin.h"
 #include "server/protocols/protocol.h"
+#include "server/routes/paths.h"
 #include "server/state.h"
 
 #include <stdio.h>
@@ -43,6 +45,14 @@ static bool has_path(const route *r, const char *path) {
                                                     : strcmp(path, r->path) == 0;
 }
 
+/* The route that a wrong path is likely to mean; NULL: none. */
+static const char *find_meant(const char *path) {
+    for (size_t i = 0; i < ROUTES; i++)
+        if (server_is_path_meant(path, routes[i].path))
+            return routes[i].path;
+    return NULL;
+}
+
 static const route *find_route(const server_exchange *exchange, server_failure *failure) {
     const char *method = strcmp(exchange->method, "HEAD") == 0 ? "GET" : exchange->method, *allowed = NULL;
     for (size_t i = 0; i < ROUTES; i++) {
@@ -52,8 +62,11 @@ static const route *find_route(const server_exchange *exchange, server_failure *
             return &routes[i];
         allowed = routes[i].method;
     }
+    const char *meant = allowed ? NULL : find_meant(exchange->path);
     if (allowed)
         server_fail(failure, 405, "%.100s takes %s", exchange->path, allowed);
+    else if (meant)
+        server_fail(failure, 404, "there is no route %.100s; did you mean %s?", exchange->path, meant);
     else
         server_fail(failure, 404, "there is no route %.100s", exchange->path);
     return NULL;
@@ -63,7 +76,7 @@ bool server_admit(void *user, server_exchange *exchange) {
     const server *s = user;
     server_failure *failure = &exchange->failure, none;
     const route *r = find_route(exchange, &none);
-    if (r && r->is_open)
+    if ((r && r->is_open) || server_is_preflight(&s->access, exchange))
         return true;
     /* Who has no key does not learn which routes there are. */
     return server_check_key(&s->access, exchange, failure) &&
@@ -71,8 +84,14 @@ bool server_admit(void *user, server_exchange *exchange) {
 }
 
 void server_handle(void *user, server_exchange *exchange) {
+    const server *s = user;
     char id[SERVER_ID];
     server_add_header(exchange, "x-request-id", server_make_id("req_", id));
+    server_add_origin(&s->access, exchange);
+    if (exchange->failure.status == 0 && server_is_preflight(&s->access, exchange)) {
+        server_reply_preflight(exchange);
+        return;
+    }
     const route *r = exchange->failure.status == 0 ? find_route(exchange, &exchange->failure) : NULL;
     if (exchange->failure.status != 0)
         server_reply_failure(exchange, &exchange->failure);
