@@ -2,6 +2,7 @@
 #include "server/server.h"
 
 #include "server/base/clock.h"
+#include "server/http/origin.h"
 #include "server/http/sockets.h"
 #include "server/routes/routes.h"
 #include "server/state.h"
@@ -24,12 +25,24 @@ static gumbel_status check_address(const server_options *options, bool is_local,
     return error->status = GUMBEL_ERROR_ARGUMENT;
 }
 
+static gumbel_status check_origins(const server_options *options, gumbel_error *error) {
+    size_t length;
+    const char *bad = server_find_bad_origin(options->cors_origins, &length);
+    if (!bad)
+        return GUMBEL_OK;
+    snprintf(error->message, sizeof error->message,
+             "--cors-origins: \"%.*s\": expected an origin with its scheme, such as https://app.example, "
+             "null or *",
+             (int)length, bad);
+    return error->status = GUMBEL_ERROR_ARGUMENT;
+}
+
 static gumbel_status open_listeners(const server_options *options, listeners *opened, gumbel_error *error) {
-    gumbel_status status = GUMBEL_OK;
+    gumbel_status status = check_origins(options, error);
     bool is_local = true;
     for (size_t i = 0; i < options->listener_count && opened->count < SERVER_LISTENERS - 2; i++)
         opened->sockets[opened->count++] = options->listeners[i];
-    if (options->host) {
+    if (status == GUMBEL_OK && options->host) {
         status =
             server_listen(options->host, options->port, &opened->sockets[opened->count], &is_local, error);
         opened->count += status == GUMBEL_OK;

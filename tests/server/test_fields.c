@@ -126,6 +126,7 @@ static void wrong_values(void **state) {
         {SERVER_MESSAGES, "{\"n\":2}", "n"},
         {SERVER_RESPONSES, "{\"best_of\":1.5}", "best_of"},
         {SERVER_CHAT, "{\"mirostat\":2}", "mirostat"},
+        {SERVER_CHAT, "{\"repeat_last_n\":64,\"repeat_penalty\":1.1}", "repeat_last_n"},
         {SERVER_CHAT, "{\"reasoning_format\":\"none\"}", "reasoning_format"},
         {SERVER_CHAT, "{\"prompt_logprobs\":1}", "prompt_logprobs"},
         {SERVER_CHAT, "{\"0\":0}", "0"},
@@ -214,7 +215,8 @@ static void clients_of_others(void **state) {
         {SERVER_CHAT, "{\"audio\":null,\"best_of\":1,\"typical_p\":1,\"prompt\":null,\"input\":null}"},
         {SERVER_CHAT,
          "{\"mirostat\":0.0,\"mirostat_tau\":5,\"dry_multiplier\":0,\"dry_base\":1.75,\"lora\":[],"
-         "\"id_slot\":-1,\"logit_bias\":[],\"speculative.n_max\":16,\"reasoning_format\":\"auto\"}"},
+         "\"id_slot\":-1,\"repeat_last_n\":64,\"repeat_penalty\":1.0,\"logit_bias\":[],\"speculative.n_max\":"
+         "16,\"reasoning_format\":\"auto\"}"},
         {SERVER_CHAT, "{\"use_beam_search\":false,\"length_penalty\":1.0,\"bad_words\":[],\"echo\":false,"
                       "\"spaces_between_special_tokens\":true,\"vllm_xargs\":{},\"request_id\":\"x\"}"},
         {SERVER_RESPONSES,

@@ -177,6 +177,13 @@ class Origins(unittest.TestCase):
                 status, headers, _ = server.request("GET", "/v1/models", headers={"Origin": other})
                 self.assertEqual((status, headers["Access-Control-Allow-Origin"]), (403, None), other)
 
+    def test_mistakes(self):
+        for origins in ("app.example", "https://app.example,x", "https://", "://x", ","):
+            words = [COMMAND, "serve", GEMMA, "--port", "0", "--cors-origins", origins]
+            refused = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE)
+            self.assertEqual(refused.returncode, 1, origins)
+            self.assertIn("expected an origin with its scheme", refused.stderr)
+
     def test_any(self):
         with Server("--cors-origins", "*") as server:
             status, headers, _ = server.request("GET", "/v1/models", headers={"Origin": "https://any.example"})

@@ -206,7 +206,7 @@ class Structured(unittest.TestCase):
                 ({"guided_choice": [1]}, "guided_choice", "no string"),
                 ({"guided_choice": "yes"}, "guided_choice", "an array"),
                 ({"grammar": "root ::= nothing"}, "grammar", "not defined"), ({"grammar": ""}, "grammar", "root"),
-                ({"guided_whitespace_pattern": " "}, "guided_whitespace_pattern", "no such field")):
+                ({"guided_whitespace_pattern": " "}, "guided_whitespace_pattern", "only null is taken")):
             for stream in (False, True):
                 status, _, body = self.server.post("/v1/chat/completions", {**chat("Hi"), **way, "stream": stream})
                 self.assertEqual((status, body["error"]["param"]), (400, param), (way, body))

@@ -42,6 +42,7 @@ const server_field server_fields[] = {
     /* drawing tokens, beside the sampler's settings */
     {"seed sampling_seed", ANSWER, server_take_seed},
     {"logit_bias", ANSWER, server_take_bias},
+    {"repeat_last_n penalty_last_n", ANSWER, server_take_window},
     {"n n_cmpl", OPENAI, server_take_answers},
     {"best_of", TEXT, server_take_best_of},
 

@@ -139,6 +139,26 @@ static const char *model_name(const json_t *body) {
     return json_string_value(json_object_get(body, "model"));
 }
 
+static bool has_penalty(const gumbel_sampling *sampling) {
+    const float repetition = sampling->repetition_penalty;
+    return (repetition != 0 && repetition != 1) || sampling->frequency_penalty != 0 ||
+           sampling->presence_penalty != 0;
+}
+
+/* What fields ask for together. */
+static bool check_request(const server_request *request, server_failure *failure) {
+    if (request->top_logprobs > 0 && !request->wants_logprobs)
+        return server_refuse(failure, "top_logprobs", "top_logprobs: needs logprobs: true");
+    if (request->wants_echo && request->wants_logprobs)
+        return server_refuse(failure, "echo", "echo: not with logprobs in this version");
+    if (!request->tools && request->tool_choice == GUMBEL_TOOLS_REQUIRED)
+        return server_refuse(failure, "tool_choice", "tool_choice: there are no tools");
+    if (request->has_penalty_window && has_penalty(&request->sampling))
+        return server_refuse(failure, "repeat_last_n",
+                             "repeat_last_n: only -1 is taken with penalties: they count all tokens");
+    return true;
+}
+
 bool server_read_request(server_route route, json_t *body, server_find_model find_model, void *user,
                          server_request *request, const server_model **model, server_failure *failure) {
     *request = (server_request){.route = route, .body = body};
@@ -152,13 +172,7 @@ bool server_read_request(server_route route, json_t *body, server_find_model fin
         if (!take_field(name, value, request, failure))
             return false;
     }
-    if (request->top_logprobs > 0 && !request->wants_logprobs)
-        return server_refuse(failure, "top_logprobs", "top_logprobs: needs logprobs: true");
-    if (request->wants_echo && request->wants_logprobs)
-        return server_refuse(failure, "echo", "echo: not with logprobs in this version");
-    if (!request->tools && request->tool_choice == GUMBEL_TOOLS_REQUIRED)
-        return server_refuse(failure, "tool_choice", "tool_choice: there are no tools");
-    return true;
+    return check_request(request, failure);
 }
 
 void server_request_free(server_request *request) {

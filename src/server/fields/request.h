@@ -46,7 +46,8 @@ typedef struct server_request {
     /* how it is answered */
     gumbel_sampling sampling;
     const char *origins[SERVER_MOST_SETTINGS];
-    gumbel_bias *bias; /* owned, that of sampling */
+    bool has_penalty_window; /* penalties are to count some of the tokens alone */
+    gumbel_bias *bias;       /* owned, that of sampling */
     bool has_seed;
     uint64_t seed;
     uint32_t answers, max_new_tokens, min_new_tokens;

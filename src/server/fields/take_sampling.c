@@ -69,6 +69,15 @@ bool server_take_bias(const char *name, json_t *value, server_request *request, 
     return true;
 }
 
+/* llama.cpp's; -1 is all tokens. */
+bool server_take_window(const char *name, json_t *value, server_request *request, server_failure *failure) {
+    int64_t tokens;
+    if (!server_read_integer(name, value, -1, INT32_MAX, &tokens, failure))
+        return false;
+    request->has_penalty_window = tokens >= 0;
+    return true;
+}
+
 static bool take_count(const char *name, const json_t *value, int64_t low, int64_t high, uint32_t *count,
                        server_failure *failure) {
     int64_t read;

@@ -13,16 +13,39 @@ static size_t trim(const char *entry, size_t length) {
     return length;
 }
 
+static bool is_entry(const char *entry, size_t length, const char *word) {
+    return strlen(word) == length && strncasecmp(entry, word, length) == 0;
+}
+
+/* The next entry of a list, of *length bytes; NULL: there is none. *list is moved behind it. */
+static const char *next_entry(const char **list, size_t *length) {
+    if (!*list || !**list)
+        return NULL;
+    const char *entry = *list + strspn(*list, " ");
+    const size_t whole = strcspn(entry, ",");
+    *list = entry + whole + (entry[whole] == ',');
+    *length = trim(entry, whole);
+    return entry;
+}
+
 bool server_is_origin_listed(const char *list, const char *origin) {
+    const char *entry;
     size_t length;
-    for (const char *at = list; at && *at; at += length + (at[length] == ',')) {
-        at += strspn(at, " ");
-        length = strcspn(at, ",");
-        const size_t named = trim(at, length);
-        if ((named == 1 && *at == '*') || (strlen(origin) == named && strncasecmp(at, origin, named) == 0))
+    while ((entry = next_entry(&list, &length)))
+        if (is_entry(entry, length, "*") || is_entry(entry, length, origin))
             return true;
-    }
     return false;
+}
+
+const char *server_find_bad_origin(const char *list, size_t *length) {
+    const char *entry;
+    while ((entry = next_entry(&list, length))) {
+        const char *scheme = strstr(entry, "://");
+        const bool is_address = scheme && scheme > entry && (size_t)(scheme - entry) + 3 < *length;
+        if (!is_address && !is_entry(entry, *length, "*") && !is_entry(entry, *length, "null"))
+            return entry;
+    }
+    return NULL;
 }
 
 bool server_has_listed_origin(const server_access *access, const server_exchange *exchange) {
@@ -49,8 +72,9 @@ void server_add_origin(const server_access *access, server_exchange *exchange) {
 void server_reply_preflight(server_exchange *exchange) {
     const char *asked = server_header(exchange, "Access-Control-Request-Headers");
     server_add_header(exchange, "Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS");
+    const bool has_room = asked && strlen(asked) < sizeof exchange->headers[0].value;
     if (asked)
-        server_add_header(exchange, "Access-Control-Allow-Headers", asked);
+        server_add_header(exchange, "Access-Control-Allow-Headers", has_room ? asked : "*, authorization");
     server_add_header(exchange, "Access-Control-Max-Age", "86400");
     if (server_header(exchange, "Access-Control-Request-Private-Network"))
         server_add_header(exchange, "Access-Control-Allow-Private-Network", "true");

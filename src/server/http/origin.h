@@ -10,6 +10,10 @@
 /* Whether it is in the list: origins separated by commas, "*" for any. A NULL list has none. */
 bool server_is_origin_listed(const char *list, const char *origin);
 
+/* The first entry that no browser can send, being neither "*", "null" nor an address with its scheme; NULL:
+ * all are good. *length is its length. */
+const char *server_find_bad_origin(const char *list, size_t *length);
+
 /* Whether the request comes from a page that may ask. */
 bool server_has_listed_origin(const server_access *access, const server_exchange *exchange);
 

@@ -66,7 +66,8 @@ static void print_usage(server_text *text, const server_generation *generation) 
                       totals.prompt, totals.generated, totals.prompt + totals.generated);
 }
 
-/* The scheduler tells times with an answer's last event; until then they count from the first chunk. */
+/* The scheduler tells the prompt's part and times with an answer's last event; until then times count from
+ * the first chunk. */
 static void print_timings(server_stream *stream, const server_answer *answer) {
     const server_totals totals = server_count_tokens(stream->generation);
     if (stream->first_tokens == 0 && totals.generated > 0) {
@@ -74,10 +75,8 @@ static void print_timings(server_stream *stream, const server_answer *answer) {
         stream->first_time = answer->last_time;
     }
     const double seconds = totals.generated > 0 ? answer->last_time - stream->first_time : 0;
-    server_text_print(&stream->output,
-                      ",\"timings\":{\"prompt_n\":%" PRIu64 ",\"predicted_n\":%" PRIu64
-                      ",\"predicted_ms\":%.3f",
-                      totals.prompt, totals.generated, 1e3 * seconds);
+    server_text_print(&stream->output, ",\"timings\":{\"predicted_n\":%" PRIu64 ",\"predicted_ms\":%.3f",
+                      totals.generated, 1e3 * seconds);
     if (seconds > 0)
         server_text_print(&stream->output, ",\"predicted_per_second\":%.3f",
                           (double)(totals.generated - stream->first_tokens) / seconds);

@@ -89,8 +89,9 @@ void server_count_tokens_route(server *s, server_exchange *exchange, const char 
     server_failure failure = {0};
     server_generation generation = {0};
     server_prompt prompt = {0};
-    if (read_request(s, exchange, &server_messages_api, &generation, &failure) &&
-        server_encode_messages(&generation.request, generation.model, &prompt, &failure))
+    const bool is_read = read_request(s, exchange, &server_messages_api, &generation, &failure);
+    warn_of_tools(exchange, &generation.request);
+    if (is_read && server_encode_messages(&generation.request, generation.model, &prompt, &failure))
         server_reply_json(exchange, 200, json_pack("{s:I}", "input_tokens", (json_int_t)prompt.count));
     else
         server_reply_failure(exchange, &failure);
