@@ -776,12 +776,18 @@ typedef struct gumbel_grammar_options {
     gumbel_tool_choice tool_choice;
     const char *tool_name; /* the answer is one call of this tool; NULL: of any */
     bool single_call;      /* at most one call */
+    double max_seconds;    /* that compiling may take; 0: 10 */
+    /* Asked every few milliseconds by the thread that compiles; true ends that with CANCELLED. NULL: nothing
+     * does. */
+    bool (*is_cancelled)(void *user);
+    void *user;
 } gumbel_grammar_options;
 
 /* Compiles a grammar for a tokenizer's tokens; the tokenizer must live until the grammar is destroyed. The
  * first one for a tokenizer takes longer, since its tokens are sorted. Thread-safe. Errors: ARGUMENT, FORMAT
  * (what is wrong with the text, and where), UNSUPPORTED (what a schema or an expression asks and cannot be
- * had, by its name), LIMIT (too large), MEMORY. */
+ * had, by its name), LIMIT (too large, or longer than max_seconds: the message says which), CANCELLED
+ * (is_cancelled), MEMORY. */
 GUMBEL_API gumbel_status gumbel_grammar_create(const gumbel_tokenizer *tokenizer,
                                                const gumbel_grammar_options *options,
                                                gumbel_grammar **grammar, gumbel_error *error);
@@ -1100,9 +1106,9 @@ GUMBEL_API void gumbel_scheduler_destroy(gumbel_scheduler *scheduler);
 
 /* Queues a request. Each of its answers ends in exactly one FINISH or ERROR event, if this succeeds; *request
  * (may be NULL) is written before the first event. A conversation is rendered and encoded by the calling
- * thread. Thread-safe. Errors, which queue nothing: ARGUMENT, UNSUPPORTED, LIMIT (the queue is full, or the
- * prompt is longer than a context), CANCELLED (the scheduler drains), MEMORY, and those of
- * gumbel_chat_encode. */
+ * thread. Thread-safe. Errors, which queue nothing: ARGUMENT, UNSUPPORTED (also a grammar that has too
+ * many ways to begin), LIMIT (the queue is full, or the prompt is longer than a context), CANCELLED (the
+ * scheduler drains), MEMORY, and those of gumbel_chat_encode. */
 GUMBEL_API gumbel_status gumbel_scheduler_submit(gumbel_scheduler *scheduler,
                                                  const gumbel_submission *submission, uint64_t *request,
                                                  gumbel_error *error);

@@ -15,6 +15,9 @@
 
 #include <string.h>
 
+/* That compiling may take. */
+#define MOST_SECONDS 10.0
+
 /* ---- Reading ------------------------------------------------------------------------------------------- */
 
 static gb_expression read_schema(gb_expressions *expressions, const char *text,
@@ -80,6 +83,9 @@ static gumbel_status check(const gumbel_grammar_options *options, gumbel_error *
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "grammar: text is NULL");
     if (options->kind == GUMBEL_GRAMMAR_TEXT && !options->tools)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "grammar: any text needs no grammar, but with tools");
+    if (!(options->max_seconds >= 0))
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "grammar: max_seconds is %g, expected 0 or more",
+                       options->max_seconds);
     if (options->tool_choice < GUMBEL_TOOLS_AUTO || options->tool_choice > GUMBEL_TOOLS_NONE)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
                        "grammar: tool_choice is %d, expected one of gumbel_tool_choice",
@@ -90,11 +96,13 @@ static gumbel_status check(const gumbel_grammar_options *options, gumbel_error *
 /* ---- Making -------------------------------------------------------------------------------------------- */
 
 static gumbel_status compile_once(const gumbel_tokenizer *tokenizer, const gumbel_grammar_options *options,
-                                  bool loosened, gb_grammar **compiled, gumbel_error *error) {
+                                  bool loosened, gb_watch *watch, gb_grammar **compiled,
+                                  gumbel_error *error) {
     gb_expressions *expressions = gb_expressions_create();
     if (!expressions)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for a grammar");
     gumbel_error found = {0};
+    gb_expressions_watch(expressions, watch);
     const gb_expression root = read(expressions, tokenizer, options, loosened, &found);
     gumbel_status status = found.status;
     if (status == GUMBEL_OK)
@@ -110,12 +118,16 @@ static gumbel_status compile_once(const gumbel_tokenizer *tokenizer, const gumbe
 /* What schemas of tools ask and cannot be had is left out where they are not strict. */
 static gumbel_status compile(const gumbel_tokenizer *tokenizer, const gumbel_grammar_options *options,
                              gb_grammar **compiled, gumbel_error *error) {
-    const gumbel_status status = compile_once(tokenizer, options, false, compiled, error);
+    gb_watch watch = {.seconds = options->max_seconds > 0 ? options->max_seconds : MOST_SECONDS,
+                      .is_cancelled = options->is_cancelled,
+                      .user = options->user};
+    gb_watch_begin(&watch);
+    const gumbel_status status = compile_once(tokenizer, options, false, &watch, compiled, error);
     const bool may_loosen =
         status == GUMBEL_ERROR_UNSUPPORTED || status == GUMBEL_ERROR_FORMAT || status == GUMBEL_ERROR_LIMIT;
-    if (!options->tools || !may_loosen)
+    if (!options->tools || !may_loosen || watch.error.status != GUMBEL_OK)
         return status;
-    return compile_once(tokenizer, options, true, compiled, error);
+    return compile_once(tokenizer, options, true, &watch, compiled, error);
 }
 
 gumbel_status gumbel_grammar_create(const gumbel_tokenizer *tokenizer, const gumbel_grammar_options *given,

@@ -48,12 +48,23 @@ gb_expression gb_expressions_fail(gb_expressions *expressions, gumbel_status sta
     return 0;
 }
 
+void gb_expressions_watch(gb_expressions *expressions, gb_watch *watch) {
+    expressions->watch = watch;
+}
+
+bool gb_expressions_go_on(gb_expressions *expressions, uint64_t steps) {
+    if (!gb_watch_goes_on(expressions->watch, steps))
+        gb_expressions_fail(expressions, expressions->watch->error.status, "%s",
+                            expressions->watch->error.message);
+    return expressions->error.status == GUMBEL_OK;
+}
+
 gb_expression gb_expressions_no_memory(gb_expressions *expressions) {
     return gb_expressions_fail(expressions, GUMBEL_ERROR_MEMORY, "grammar: no memory for its expressions");
 }
 
 gb_expression gb_add_node(gb_expressions *expressions, gb_expression_node node, unsigned depth) {
-    if (expressions->error.status != GUMBEL_OK)
+    if (!gb_expressions_go_on(expressions, 1))
         return 0;
     if (depth >= GB_MAX_EXPRESSION_DEPTH)
         return gb_expressions_fail(expressions, GUMBEL_ERROR_LIMIT, "grammar: nested deeper than %d",

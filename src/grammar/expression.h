@@ -10,7 +10,7 @@
 #ifndef GUMBEL_GRAMMAR_EXPRESSION_H
 #define GUMBEL_GRAMMAR_EXPRESSION_H
 
-#include "base/status.h"
+#include "grammar/watch.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -31,6 +31,13 @@ void gb_expressions_destroy(gb_expressions *expressions);
 
 /* The first error, or GUMBEL_OK; error may be NULL. */
 gumbel_status gb_expressions_error(const gb_expressions *expressions, gumbel_error *error);
+
+/* Has a watch end what is read into them and compiled of them; NULL, as at the start: none does. It must live
+ * until another one is set. */
+void gb_expressions_watch(gb_expressions *expressions, gb_watch *watch);
+
+/* gb_watch_goes_on of their watch, which becomes the error. False after any error. */
+bool gb_expressions_go_on(gb_expressions *expressions, uint64_t steps);
 
 /* Makes this the error unless there is one. Returns 0, so that a reader can end in it. */
 gb_expression gb_expressions_fail(gb_expressions *expressions, gumbel_status status, const char *format, ...)
@@ -93,6 +100,9 @@ gb_expression gb_express_rule(gb_expressions *expressions, const char *name);
 
 /* Whether the rule has its item. */
 bool gb_rule_is_defined(const gb_expressions *expressions, gb_expression rule);
+
+/* How many rules there are. */
+size_t gb_rule_count(const gb_expressions *expressions);
 
 /* Errors: ARGUMENT (not a rule, or defined already). */
 void gb_define_rule(gb_expressions *expressions, gb_expression rule, gb_expression item);

@@ -72,6 +72,7 @@ struct gb_expressions {
     size_t rule_slot_count;
     gb_order *orders;
     size_t order_count, order_capacity;
+    gb_watch *watch;    /* NULL: none */
     gumbel_error error; /* status GUMBEL_OK: none */
 };
 

@@ -69,6 +69,10 @@ static gb_rule *rule_of(const gb_expressions *expressions, gb_expression rule) {
     return node && node->kind == GB_NODE_RULE ? &expressions->rules[node->first] : NULL;
 }
 
+size_t gb_rule_count(const gb_expressions *expressions) {
+    return expressions->rule_count;
+}
+
 bool gb_rule_is_defined(const gb_expressions *expressions, gb_expression rule) {
     const gb_rule *found = rule_of(expressions, rule);
     return found && found->item;

@@ -23,7 +23,10 @@ void gb_compiler_no_memory(gb_compiler *compiler) {
 }
 
 bool gb_compiler_works(gb_compiler *compiler, uint64_t steps) {
+    gb_watch *watch = compiler->expressions->watch;
     compiler->work += steps;
+    if (!gb_watch_goes_on(watch, steps + 1))
+        gb_compiler_fail(compiler, watch->error.status, "%s", watch->error.message);
     if (compiler->work > compiler->limits.work)
         gb_compiler_fail(compiler, GUMBEL_ERROR_LIMIT,
                          "grammar: compiling takes more than %llu steps; make it smaller",

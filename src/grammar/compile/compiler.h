@@ -61,6 +61,13 @@ static inline bool gb_has_fact(const gb_compiler *compiler, gb_expression expres
     return compiler->facts[expression].flags & fact;
 }
 
+/* Rules of up to so many states stand where they are used instead of being called. */
+#define GB_MAX_INLINED 16
+
+static inline bool gb_is_inlined(const gb_compiler *compiler, gb_expression item) {
+    return gb_has_fact(compiler, item, GB_FACT_REGULAR) && compiler->facts[item].size <= GB_MAX_INLINED;
+}
+
 /* Adds the expression to an automaton that gb_automaton_begin made, and finishes that. Where `flat` is set
  * the expression is regular, and no frame is used. */
 void gb_emit_automaton(gb_compiler *compiler, gb_automaton *automaton, gb_expression root, bool flat);

@@ -68,13 +68,15 @@ static bool add_row(product *all, uint32_t state) {
     return true;
 }
 
-static gumbel_status explore(product *all, size_t state_limit) {
+static gumbel_status explore(product *all, const gb_dfa_limits *limits) {
     uint32_t start;
     if (!number_of(all, gb_start_configuration(&all->of_a), gb_start_configuration(&all->of_b), &start))
         return GUMBEL_ERROR_MEMORY;
     for (uint32_t state = 0; state < all->pairs.count; state++) {
-        if (state >= state_limit)
+        if (state >= limits->states)
             return GUMBEL_ERROR_LIMIT;
+        if (!gb_watch_goes_on(limits->watch, all->dfa->class_count * 4))
+            return limits->watch->error.status;
         if (!add_row(all, state))
             return GUMBEL_ERROR_MEMORY;
         if (all->of_a.status != GUMBEL_OK || all->of_b.status != GUMBEL_OK)
@@ -143,13 +145,13 @@ static bool trim(gb_dfa *dfa) {
 }
 
 gumbel_status gb_dfa_of_product(const gb_automaton *a, const gb_automaton *b, gb_product kind,
-                                size_t state_limit, uint64_t work_limit, gb_dfa *dfa) {
+                                const gb_dfa_limits *limits, gb_dfa *dfa) {
     *dfa = (gb_dfa){0};
     product all = {.kind = kind, .dfa = dfa};
     find_classes(&all, a, b);
-    bool begun = gb_configurations_begin(&all.of_a, a, STACK_LIMIT, work_limit);
-    begun = gb_configurations_begin(&all.of_b, b, STACK_LIMIT, work_limit) && begun;
-    gumbel_status status = begun ? explore(&all, state_limit) : GUMBEL_ERROR_MEMORY;
+    bool begun = gb_configurations_begin(&all.of_a, a, STACK_LIMIT, limits->work);
+    begun = gb_configurations_begin(&all.of_b, b, STACK_LIMIT, limits->work) && begun;
+    gumbel_status status = begun ? explore(&all, limits) : GUMBEL_ERROR_MEMORY;
     if (status == GUMBEL_OK && !trim(dfa))
         status = GUMBEL_ERROR_MEMORY;
     gb_configurations_free(&all.of_a);

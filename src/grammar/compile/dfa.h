@@ -18,10 +18,17 @@ typedef struct gb_dfa {
 
 typedef enum gb_product { GB_PRODUCT_BOTH, GB_PRODUCT_EXCEPT } gb_product;
 
-/* The texts of both flat automata, or of a and not of b. Errors: LIMIT (more than state_limit states),
- * MEMORY. On an error dfa is empty. */
+/* How far gb_dfa_of_product goes. */
+typedef struct gb_dfa_limits {
+    size_t states;
+    uint64_t work;
+    gb_watch *watch; /* NULL: none */
+} gb_dfa_limits;
+
+/* The texts of both flat automata, or of a and not of b. Errors: LIMIT (more than so many states, too much
+ * work), that of the watch, MEMORY. On an error dfa is empty. */
 gumbel_status gb_dfa_of_product(const gb_automaton *a, const gb_automaton *b, gb_product product,
-                                size_t state_limit, uint64_t work_limit, gb_dfa *dfa);
+                                const gb_dfa_limits *limits, gb_dfa *dfa);
 void gb_dfa_free(gb_dfa *dfa);
 
 /* Adds its states to an automaton; where the text ends it goes on to next. `nonempty` leaves the empty text

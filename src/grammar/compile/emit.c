@@ -5,12 +5,10 @@
  */
 #include "base/memory.h"
 #include "grammar/compile/compiler.h"
+#include "grammar/compile/literals.h"
 
 /* Repeats of up to so many states are written out instead of counted. */
 #define MAX_WRITTEN_OUT 64
-/* Rules of up to so many states stand where they are used instead of being called. */
-#define MAX_INLINED 16
-
 typedef struct emitter {
     gb_compiler *compiler;
     gb_automaton *automaton;
@@ -101,13 +99,62 @@ static uint32_t emit_nonempty_sequence(emitter *all, const gb_expression_node *n
     return state;
 }
 
+/* What is behind the text that the expression begins with (gb_append_literal), and then next. */
+static uint32_t emit_behind(emitter *all, gb_expression expression, uint32_t next) {
+    const gb_expressions *expressions = all->compiler->expressions;
+    const gb_expression_node *node = &expressions->nodes[expression];
+    uint32_t first = 0;
+    if (node->kind == GB_NODE_RULE && gb_is_inlined(all->compiler, expressions->rules[node->first].item))
+        return emit_behind(all, expressions->rules[node->first].item, next);
+    if (node->kind != GB_NODE_SEQUENCE)
+        return emit(all, expression, next, false);
+    while (first < node->count &&
+           gb_append_literal(all->compiler, expressions->links[node->first + first], NULL))
+        first++;
+    for (uint32_t i = node->count; i-- > first + 1 && next != GB_NO_STATE;)
+        next = emit(all, expressions->links[node->first + i], next, false);
+    return first < node->count && next != GB_NO_STATE
+               ? emit_behind(all, expressions->links[node->first + first], next)
+               : next;
+}
+
+/* Takes an alternative that begins with a text, or is the empty one. False: it does not. */
+static bool take_literal(emitter *all, gb_literals *literals, gb_expression item, uint32_t next,
+                         bool nonempty) {
+    gb_byte_buffer *bytes = &literals->bytes;
+    const size_t begin = bytes->size;
+    const bool is_whole = gb_append_literal(all->compiler, item, bytes);
+    if (bytes->size == begin && (!is_whole || nonempty))
+        return is_whole; /* the empty text is left out */
+    if (!is_whole && gb_has_fact(all->compiler, item, GB_FACT_PRODUCTIVE))
+        next = emit_behind(all, item, next);
+    else if (!is_whole)
+        next = GB_NO_STATE;
+    if (next == GB_NO_STATE)
+        bytes->size = begin;
+    else
+        gb_literals_add(literals, all->compiler, next);
+    return true;
+}
+
+/* What alternatives begin with becomes one automaton, since a place among thousands of them would be
+ * thousands of states. */
 static uint32_t emit_choice(emitter *all, const gb_expression_node *node, uint32_t next, bool nonempty) {
-    uint32_t *targets = allocate_targets(all, node->count);
+    gb_compiler *compiler = all->compiler;
+    gb_literals literals = {0};
+    size_t count = 0;
+    uint32_t *targets = allocate_targets(all, node->count + (size_t)1);
     if (!targets)
         return GB_NO_STATE;
-    for (uint32_t i = 0; i < node->count; i++)
-        targets[i] = emit(all, all->compiler->expressions->links[node->first + i], next, nonempty);
-    uint32_t state = fork_to(all, targets, node->count);
+    for (uint32_t i = 0; i < node->count && compiler->error.status == GUMBEL_OK; i++) {
+        const gb_expression item = compiler->expressions->links[node->first + i];
+        if (!take_literal(all, &literals, item, next, nonempty))
+            targets[count++] = emit(all, item, next, nonempty);
+    }
+    if (literals.count > 0)
+        targets[count++] = gb_emit_literals(&literals, compiler, all->automaton);
+    uint32_t state = fork_to(all, targets, count);
+    gb_literals_free(&literals);
     gb_free(targets);
     return state;
 }
@@ -197,8 +244,7 @@ static uint32_t rule_entry(emitter *all, uint32_t rule, bool nonempty) {
 
 static uint32_t emit_rule(emitter *all, const gb_expression_node *node, uint32_t next, bool nonempty) {
     gb_expression item = all->compiler->expressions->rules[node->first].item;
-    gb_facts facts = all->compiler->facts[item];
-    if (all->flat || (facts.flags & GB_FACT_REGULAR && facts.size <= MAX_INLINED))
+    if (all->flat || gb_is_inlined(all->compiler, item))
         return emit(all, item, next, nonempty);
     if (all->automaton->failed || all->automaton->full)
         return GB_NO_STATE;

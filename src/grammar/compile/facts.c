@@ -108,9 +108,13 @@ static void make_product(gb_compiler *compiler, const gb_expression_node *node, 
     gb_emit_automaton(compiler, &b, node->first, true);
     if (compiler->error.status == GUMBEL_OK) {
         gb_product kind = node->kind == GB_NODE_BOTH ? GB_PRODUCT_BOTH : GB_PRODUCT_EXCEPT;
-        gumbel_status status = gb_dfa_of_product(&a, &b, kind, compiler->limits.dfa_states,
-                                                 compiler->limits.work - compiler->work, dfa);
-        if (status == GUMBEL_ERROR_LIMIT)
+        gb_watch *watch = compiler->expressions->watch;
+        const gb_dfa_limits limits = {compiler->limits.dfa_states, compiler->limits.work - compiler->work,
+                                      watch};
+        gumbel_status status = gb_dfa_of_product(&a, &b, kind, &limits, dfa);
+        if (!gb_watch_goes_on(watch, 0))
+            gb_compiler_fail(compiler, watch->error.status, "%s", watch->error.message);
+        else if (status == GUMBEL_ERROR_LIMIT)
             gb_compiler_fail(
                 compiler, status,
                 "grammar: an intersection or difference needs more than %zu states or too much work",

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "grammar/schema/impossible.h"
 #include "grammar/schema/keywords.h"
+#include "grammar/schema/listed.h"
 #include "grammar/schema/place.h"
 #include "grammar/schema/rewrite.h"
 #include "grammar/schema/types.h"
@@ -147,7 +148,9 @@ static bool are_disjoint(gb_schema_reader *reader, const way *from, const json_t
 static bool check_one_of(gb_schema_reader *reader, const way *at, const json_t *schema,
                          const json_t *branches) {
     const size_t count = json_array_size(branches);
-    for (size_t a = 0; a < count && !reader->options.one_of_as_any_of; a++)
+    if (reader->options.one_of_as_any_of || gb_have_different_consts(reader, branches))
+        return true;
+    for (size_t a = 0; a < count; a++)
         for (size_t b = a + 1; b < count; b++)
             if (!are_disjoint(reader, at, branches, a, b))
                 return gb_schema_fail(

@@ -58,26 +58,23 @@ static gb_expression express_strings(gb_schema_reader *reader, const gb_terms *t
     if (count == SIZE_MAX)
         return gb_types_of(reader, terms) & GB_TYPE_STRING ? gb_express_string(reader, terms, false)
                                                            : reader->nothing;
-    gb_expression strings = reader->nothing;
+    gb_value_parts strings = {0};
     for (size_t i = 0; i < count && !gb_schema_failed(reader); i++)
         if (json_is_string(gb_candidate(terms, i)))
-            strings = GB_EITHER(reader, strings, gb_express_candidate(reader, terms, gb_candidate(terms, i)));
-    return strings;
+            gb_parts_add(reader, &strings, gb_express_candidate(reader, terms, gb_candidate(terms, i)));
+    return gb_parts_either(reader, &strings);
 }
 
 /* One of the alternatives of the terms, by a function for one. */
 static gb_expression express_any(gb_schema_reader *reader, const gb_terms *terms,
                                  gb_expression express(gb_schema_reader *, const gb_terms *)) {
     gb_alternatives alternatives = {0};
-    gb_expression any = reader->nothing;
-    if (!gb_find_alternatives(reader, terms, GB_LOOK_DEPTH, &alternatives))
-        any = 0;
-    for (size_t i = 0; i < alternatives.count && !gb_schema_failed(reader); i++) {
-        const gb_expression item = express(reader, &alternatives.items[i]);
-        any = item ? GB_EITHER(reader, any, item) : 0;
-    }
+    gb_value_parts any = {0};
+    if (gb_find_alternatives(reader, terms, GB_LOOK_DEPTH, &alternatives))
+        for (size_t i = 0; i < alternatives.count && !gb_schema_failed(reader); i++)
+            gb_parts_add(reader, &any, express(reader, &alternatives.items[i]));
     gb_alternatives_free(&alternatives);
-    return gb_schema_failed(reader) ? 0 : any;
+    return gb_parts_either(reader, &any);
 }
 
 /* The terms, with one of these types. Takes the list of their names. */

@@ -4,6 +4,7 @@
 #include "grammar/schema/alternatives.h"
 #include "grammar/schema/json_string.h"
 #include "grammar/schema/keywords.h"
+#include "grammar/schema/listed.h"
 #include "grammar/schema/members.h"
 #include "grammar/schema/multiple.h"
 #include "grammar/schema/number.h"
@@ -36,49 +37,10 @@ const json_t *gb_candidate(const gb_terms *terms, size_t index) {
                   : json_array_get(json_object_get(lister(terms, "enum"), "enum"), index);
 }
 
-static bool objects_are_equal(const json_t *a, const json_t *b) {
-    const char *key;
-    json_t *value;
-    if (json_object_size(a) != json_object_size(b))
-        return false;
-    json_object_foreach(gb_mutable(a), key, value) {
-        const json_t *other = json_object_get(b, key);
-        if (!other || !gb_json_equal(value, other))
-            return false;
-    }
-    return true;
-}
-
-bool gb_json_equal(const json_t *a, const json_t *b) {
-    if (json_is_integer(a) && json_is_integer(b))
-        return json_integer_value(a) == json_integer_value(b);
-    if (json_is_number(a) && json_is_number(b))
-        return json_number_value(a) == json_number_value(b);
-    if (json_is_object(a) && json_is_object(b))
-        return objects_are_equal(a, b);
-    if (!json_is_array(a) || !json_is_array(b))
-        return json_equal(gb_mutable(a), gb_mutable(b));
-    for (size_t i = 0; i < json_array_size(a); i++)
-        if (i >= json_array_size(b) || !gb_json_equal(json_array_get(a, i), json_array_get(b, i)))
-            return false;
-    return json_array_size(a) == json_array_size(b);
-}
-
-/* Whether const or enum of the schema, or of a `not`, has the value. */
-static bool lists(const json_t *schema, const json_t *value) {
-    const json_t *values = json_object_get(schema, "enum"), *only = json_object_get(schema, "const");
-    bool is_listed = only && gb_json_equal(only, value);
-    for (size_t i = 0; i < json_array_size(values); i++)
-        is_listed |= gb_json_equal(json_array_get(values, i), value);
-    return is_listed;
-}
-
-static bool breaks_lists(const json_t *schema, const json_t *value) {
+static bool breaks_lists(gb_schema_reader *reader, const json_t *schema, const json_t *value) {
     const json_t *only = json_object_get(schema, "const"), *values = json_object_get(schema, "enum");
-    for (size_t i = 0; i < json_array_size(values); i++)
-        if (gb_json_equal(json_array_get(values, i), value))
-            values = NULL;
-    return values || (only && !gb_json_equal(only, value)) || lists(gb_excluded(schema), value);
+    return (values && !gb_array_has(reader, values, value)) || (only && !gb_json_equal(only, value)) ||
+           gb_is_listed(reader, gb_excluded(schema), value);
 }
 
 static bool is_outside(gb_counts counts, size_t count) {
@@ -113,10 +75,12 @@ static bool number_fails(gb_schema_reader *reader, const gb_terms *terms, const 
 
 bool gb_value_fails(gb_schema_reader *reader, const gb_terms *terms, const json_t *value) {
     const unsigned type = gb_type_of(value);
+    if (!gb_expressions_go_on(reader->expressions, GB_WATCH_STEPS / 8))
+        return true;
     if (!(gb_types_of(reader, terms) & type))
         return true;
     for (size_t i = 0; i < terms->count; i++)
-        if (breaks_lists(terms->items[i], value))
+        if (breaks_lists(reader, terms->items[i], value))
             return true;
     if (type & GB_TYPE_NUMBER)
         return number_fails(reader, terms, value);
@@ -130,30 +94,35 @@ bool gb_value_fails(gb_schema_reader *reader, const gb_terms *terms, const json_
 }
 
 static gb_expression string_candidate(gb_schema_reader *reader, const gb_terms *terms, const json_t *value) {
+    const char *text = json_string_value(value);
+    const size_t length = json_string_length(value);
     bool is_asked;
-    const gb_expression text =
-        gb_express_plain_text(reader, json_string_value(value), json_string_length(value));
     const gb_expression matching = gb_express_matching(reader, terms, &is_asked);
-    if (gb_has_reserved(reader, json_string_value(value), json_string_length(value)))
-        return reader->nothing;
-    if (!is_asked)
-        return gb_quoted(reader, text);
-    return gb_expression_has(reader, matching, json_string_value(value), json_string_length(value))
-               ? gb_quoted(reader, text)
-               : reader->nothing;
+    if (gb_has_reserved(reader, text, length) ||
+        (is_asked && !gb_expression_has(reader, matching, text, length)))
+        return gb_schema_failed(reader) ? 0 : reader->nothing;
+    return gb_quoted(reader, gb_express_plain_text(reader, text, length));
+}
+
+static gb_expression item_candidate(gb_schema_reader *reader, const gb_terms *terms, const json_t *array,
+                                    size_t index) {
+    gb_terms item = {0};
+    const gb_expression literal = gb_item_terms(reader, terms, index, &item)
+                                      ? gb_express_literal(reader, &item, json_array_get(array, index))
+                                      : 0;
+    gb_terms_free(&item);
+    return literal ? GB_JOIN(reader, index ? reader->comma : reader->empty, literal, reader->space) : 0;
 }
 
 static gb_expression array_candidate(gb_schema_reader *reader, const gb_terms *terms, const json_t *value) {
-    gb_expression content = reader->empty;
-    for (size_t i = 0; i < json_array_size(value); i++) {
-        gb_terms item = {0};
-        const gb_expression literal = gb_item_terms(reader, terms, i, &item)
-                                          ? gb_express_literal(reader, &item, json_array_get(value, i))
-                                          : 0;
-        gb_terms_free(&item);
-        content = GB_JOIN(reader, content, i ? reader->comma : reader->empty, literal, reader->space);
-    }
-    return GB_JOIN(reader, gb_literal(reader, "["), reader->space, content, gb_literal(reader, "]"));
+    gb_value_parts all = {0};
+    bool is_added =
+        gb_parts_add(reader, &all, gb_literal(reader, "[")) && gb_parts_add(reader, &all, reader->space);
+    for (size_t i = 0; is_added && i < json_array_size(value); i++)
+        is_added = gb_parts_add(reader, &all, item_candidate(reader, terms, value, i));
+    if (is_added)
+        gb_parts_add(reader, &all, gb_literal(reader, "]"));
+    return gb_parts_join(reader, &all);
 }
 
 /* One member with its name; `nothing` if either is not allowed. */
@@ -186,18 +155,21 @@ static bool lacks_required(gb_schema_reader *reader, const gb_terms *terms, cons
 }
 
 static gb_expression object_candidate(gb_schema_reader *reader, const gb_terms *terms, const json_t *value) {
-    gb_expression content = reader->empty;
+    gb_value_parts all = {0};
     const char *name;
     json_t *member;
-    bool is_first = true;
+    size_t index = 0;
     if (lacks_required(reader, terms, value))
         return reader->nothing;
+    bool is_added =
+        gb_parts_add(reader, &all, gb_literal(reader, "{")) && gb_parts_add(reader, &all, reader->space);
     json_object_foreach(gb_mutable(value), name, member) {
-        content = GB_JOIN(reader, content, is_first ? reader->empty : reader->comma,
-                          member_candidate(reader, terms, name, member));
-        is_first = false;
+        is_added = is_added && (index++ == 0 || gb_parts_add(reader, &all, reader->comma)) &&
+                   gb_parts_add(reader, &all, member_candidate(reader, terms, name, member));
     }
-    return GB_JOIN(reader, gb_literal(reader, "{"), reader->space, content, gb_literal(reader, "}"));
+    if (is_added)
+        gb_parts_add(reader, &all, gb_literal(reader, "}"));
+    return gb_parts_join(reader, &all);
 }
 
 gb_expression gb_express_candidate(gb_schema_reader *reader, const gb_terms *terms, const json_t *value) {

@@ -21,7 +21,4 @@ gb_expression gb_express_candidate(gb_schema_reader *reader, const gb_terms *ter
 /* The value under any schemas. */
 gb_expression gb_express_literal(gb_schema_reader *reader, const gb_terms *terms, const json_t *value);
 
-/* Equal as JSON values: 1 and 1.0 are, members have no order. */
-bool gb_json_equal(const json_t *a, const json_t *b);
-
 #endif

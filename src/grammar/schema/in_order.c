@@ -42,22 +42,24 @@ static void find_tails(in_order *all, gb_counts of_rest) {
     }
 }
 
-/* The members from the first one on: any up to the first that is required. */
-static gb_expression from_first(in_order *all, gb_counts of_rest, bool may_be_empty) {
+/* The members from the first one on: any up to the first that is required. items has room for them and two
+ * more. */
+static gb_expression from_first(in_order *all, gb_counts of_rest, bool may_be_empty, gb_expression *items) {
     gb_schema_reader *reader = all->reader;
-    gb_expression first = reader->nothing;
-    size_t i = 0;
-    for (; i < all->count; i++) {
-        first = GB_EITHER(reader, first, GB_JOIN(reader, all->items[i].item, all->tails[i + 1]));
+    size_t count = 0;
+    for (size_t i = 0; i < all->count; i++) {
+        items[count++] = GB_JOIN(reader, all->items[i].item, all->tails[i + 1]);
         if (all->items[i].required)
-            return first;
+            return gb_either(reader, items, count);
     }
     if (all->rest != reader->nothing && of_rest.most > 0) {
         const uint32_t more = of_rest.most == GB_NO_END ? GB_NO_END : of_rest.most - 1;
         const uint32_t least = of_rest.least ? of_rest.least - 1 : 0;
-        first = GB_EITHER(reader, first, GB_JOIN(reader, all->rest, others(all, least, more), all->close));
+        items[count++] = GB_JOIN(reader, all->rest, others(all, least, more), all->close);
     }
-    return may_be_empty ? GB_EITHER(reader, first, all->close) : first;
+    if (may_be_empty)
+        items[count++] = all->close;
+    return gb_either(reader, items, count);
 }
 
 /* How many others there may be. Counts are honoured where they follow from these alone. */
@@ -93,10 +95,13 @@ gb_expression gb_express_in_order(gb_schema_reader *reader, const json_t *schema
     if (!count_others(&all, schema, counts, required, &of_rest))
         return 0;
     all.tails = gb_allocate(count + 1, sizeof *all.tails);
-    if (!all.tails)
-        return gb_schema_no_memory(reader);
-    find_tails(&all, of_rest);
-    const gb_expression members = from_first(&all, of_rest, counts.least == 0);
+    gb_expression *firsts = gb_allocate(count + 2, sizeof *firsts);
+    gb_expression members = 0;
+    if (all.tails && firsts) {
+        find_tails(&all, of_rest);
+        members = from_first(&all, of_rest, counts.least == 0, firsts);
+    }
     gb_free(all.tails);
-    return members;
+    gb_free(firsts);
+    return members ? members : gb_schema_no_memory(reader);
 }

@@ -174,13 +174,23 @@ void gb_express_strings(gb_schema_reader *reader, gb_strings *strings) {
 
 /* ---- Strings ------------------------------------------------------------------------------------------- */
 
-gb_expression gb_express_plain_text(gb_schema_reader *reader, const char *text, size_t length) {
-    gb_byte_buffer spelled = {0};
+void gb_spell(const gb_schema_reader *reader, const char *text, size_t length, gb_byte_buffer *spelled) {
+    size_t begin = 0;
     for (size_t i = 0; i < length; i++) {
         char escape[8];
         spell(reader, (uint8_t)text[i], escape);
-        gb_buffer_append(&spelled, escape[0] ? escape : text + i, escape[0] ? strlen(escape) : 1);
+        if (!escape[0])
+            continue;
+        gb_buffer_append(spelled, text + begin, i - begin);
+        gb_buffer_append(spelled, escape, strlen(escape));
+        begin = i + 1;
     }
+    gb_buffer_append(spelled, text + begin, length - begin);
+}
+
+gb_expression gb_express_plain_text(gb_schema_reader *reader, const char *text, size_t length) {
+    gb_byte_buffer spelled = {0};
+    gb_spell(reader, text, length, &spelled);
     const gb_expression content = spelled.failed
                                       ? gb_schema_no_memory(reader)
                                       : gb_express_bytes(reader->expressions, spelled.data, spelled.size);
@@ -199,13 +209,19 @@ static gb_expression excluded_string(gb_schema_reader *reader, const json_t *val
                : reader->nothing;
 }
 
+static gb_expression excluded_list(gb_schema_reader *reader, const json_t *values) {
+    gb_value_parts parts = {0};
+    for (size_t i = 0; i < json_array_size(values); i++)
+        if (!gb_parts_add(reader, &parts, excluded_string(reader, json_array_get(values, i))))
+            break;
+    return gb_parts_either(reader, &parts);
+}
+
 /* What `not` leaves out. */
 static gb_expression excluded_strings(gb_schema_reader *reader, const json_t *schema) {
     const json_t *excluded = gb_excluded(schema);
     const json_t *values = json_object_get(excluded, "enum"), *value = json_object_get(excluded, "const");
-    gb_expression out = value ? excluded_string(reader, value) : reader->nothing;
-    for (size_t i = 0; i < json_array_size(values); i++)
-        out = GB_EITHER(reader, out, excluded_string(reader, json_array_get(values, i)));
+    gb_expression out = value ? excluded_string(reader, value) : excluded_list(reader, values);
     if (json_object_get(excluded, "pattern")) {
         const json_t *pattern = gb_keyword_string(reader, excluded, "pattern");
         return gb_express_pattern(reader, excluded, "pattern", pattern ? json_string_value(pattern) : "");
@@ -227,10 +243,9 @@ static gb_expression narrow(gb_schema_reader *reader, gb_expression content, gb_
     return gb_express_both(reader->expressions, content, asked);
 }
 
-gb_expression gb_express_matching(gb_schema_reader *reader, const gb_terms *terms, bool *is_asked) {
+static gb_expression express_matching(gb_schema_reader *reader, const gb_terms *terms, bool *is_asked) {
     gb_expression content =
         gb_express_repeat(reader->expressions, reader->strings->plain_character, 0, GB_NO_END);
-    *is_asked = false;
     for (size_t i = 0; i < terms->count && !gb_schema_failed(reader); i++) {
         const json_t *schema = terms->items[i];
         const json_t *pattern = gb_keyword_string(reader, schema, "pattern");
@@ -249,6 +264,22 @@ gb_expression gb_express_matching(gb_schema_reader *reader, const gb_terms *term
         }
     }
     return content;
+}
+
+gb_expression gb_express_matching(gb_schema_reader *reader, const gb_terms *terms, bool *is_asked) {
+    *is_asked = false;
+    gb_terms_map *known = &reader->matching[reader->strings == &reader->bare];
+    uint32_t *found = gb_terms_map_at(known, terms);
+    if (!found)
+        return gb_schema_no_memory(reader);
+    if (*found == 0) {
+        const gb_expression matching = express_matching(reader, terms, is_asked);
+        if (!(found = gb_terms_map_at(known, terms)))
+            return gb_schema_no_memory(reader);
+        *found = matching * 2 + *is_asked;
+    }
+    *is_asked = *found % 2;
+    return *found / 2;
 }
 
 gb_expression gb_express_string(gb_schema_reader *reader, const gb_terms *terms, bool is_plain) {

@@ -5,6 +5,7 @@
 #ifndef GUMBEL_GRAMMAR_SCHEMA_JSON_STRING_H
 #define GUMBEL_GRAMMAR_SCHEMA_JSON_STRING_H
 
+#include "base/byte_buffer.h"
 #include "grammar/schema/reader.h"
 
 /* One character of a string in its one spelling: those of the ranges of code points. */
@@ -19,7 +20,8 @@ gb_expression gb_express_reserved(gb_schema_reader *reader, const json_t *texts)
 /* Whether the text has a reserved one in it. */
 bool gb_has_reserved(const gb_schema_reader *reader, const char *text, size_t length);
 
-/* This text in its one spelling, without quotes. */
+/* Appends the text in its one spelling, without quotes; the latter also as an expression. */
+void gb_spell(const gb_schema_reader *reader, const char *text, size_t length, gb_byte_buffer *spelled);
 gb_expression gb_express_plain_text(gb_schema_reader *reader, const char *text, size_t length);
 
 gb_expression gb_quoted(gb_schema_reader *reader, gb_expression content);
@@ -27,7 +29,7 @@ gb_expression gb_quoted(gb_schema_reader *reader, gb_expression content);
 /* Strings with quotes that the terms allow; is_plain: in their one spelling. */
 gb_expression gb_express_string(gb_schema_reader *reader, const gb_terms *terms, bool is_plain);
 
-/* The same without quotes, of any length, and whether anything was asked of them. */
+/* The same without quotes, of any length, and whether anything was asked of them; made once. */
 gb_expression gb_express_matching(gb_schema_reader *reader, const gb_terms *terms, bool *is_asked);
 
 #endif

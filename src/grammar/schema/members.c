@@ -27,6 +27,8 @@ static bool add_member(gb_schema_reader *reader, const json_t *schema, const cha
     const json_t *patterns = gb_keyword_object(reader, schema, "patternProperties");
     const json_t *property = json_object_get(properties, name);
     bool is_known = property != NULL;
+    if (!gb_expressions_go_on(reader->expressions, GB_WATCH_STEPS / 64))
+        return false;
     const char *pattern;
     json_t *value;
     if (!add(reader, member, property, schema, "properties"))

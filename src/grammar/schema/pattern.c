@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "grammar/schema/pattern.h"
 
-#include "grammar/grammar.h"
+#include "grammar/matcher.h"
 #include "grammar/regex/regex.h"
 #include "grammar/schema/json_string.h"
 
@@ -55,18 +55,60 @@ gb_expression gb_express_format(gb_schema_reader *reader, const json_t *schema, 
                           format);
 }
 
-bool gb_expression_has(gb_schema_reader *reader, gb_expression expression, const char *text, size_t length) {
+/* ---- Texts that an expression has ---------------------------------------------------------------------- */
+
+static bool compile(gb_schema_reader *reader, gb_tried *tried) {
     const gb_grammar_limits limits = {.dfa_states = 10000, .work = 5000000};
-    gb_grammar *grammar = NULL;
     gumbel_error error;
-    const gb_expression common =
-        gb_express_both(reader->expressions, expression, gb_express_plain_text(reader, text, length));
-    if (gb_schema_failed(reader))
-        return false;
-    const gumbel_status status = gb_grammar_compile(reader->expressions, common, &limits, &grammar, &error);
-    gb_grammar_destroy(grammar);
-    /* ARGUMENT: there is no such text. */
+    const gumbel_status status =
+        gb_grammar_compile(reader->expressions, tried->expression, &limits, &tried->grammar, &error);
+    /* ARGUMENT: it has no text. */
     if (status != GUMBEL_OK && status != GUMBEL_ERROR_ARGUMENT)
         gb_expressions_fail(reader->expressions, status, "%s", error.message);
-    return status == GUMBEL_OK;
+    return !gb_schema_failed(reader);
+}
+
+/* NULL after an error. */
+static const gb_tried *find_tried(gb_schema_reader *reader, gb_expression expression) {
+    gb_tried *tried = &reader->tried[expression % GB_MAX_TRIED];
+    if (tried->expression == expression)
+        return tried;
+    gb_grammar_destroy(tried->grammar);
+    *tried = (gb_tried){.expression = expression};
+    return compile(reader, tried) ? tried : NULL;
+}
+
+void gb_free_tried(gb_schema_reader *reader) {
+    for (size_t i = 0; i < GB_MAX_TRIED; i++)
+        gb_grammar_destroy(reader->tried[i].grammar);
+}
+
+static bool accepts(gb_schema_reader *reader, gb_matcher *matcher, const gb_byte_buffer *text) {
+    gumbel_error error;
+    size_t taken = 0;
+    while (taken < text->size && gb_matcher_accept_byte(matcher, text->data[taken]))
+        taken++;
+    const bool has_ended = taken == text->size && gb_matcher_may_end(matcher);
+    if (gb_matcher_error(matcher, &error) != GUMBEL_OK)
+        gb_expressions_fail(reader->expressions, error.status, "%s", error.message);
+    return has_ended && !gb_schema_failed(reader);
+}
+
+bool gb_expression_has(gb_schema_reader *reader, gb_expression expression, const char *text, size_t length) {
+    gb_byte_buffer spelled = {0};
+    gb_matcher *matcher = NULL;
+    gumbel_error error;
+    const gb_tried *tried = gb_schema_failed(reader) ? NULL : find_tried(reader, expression);
+    if (!tried || !tried->grammar)
+        return false;
+    gb_spell(reader, text, length, &spelled);
+    const gumbel_status status = gb_matcher_create(tried->grammar, NULL, NULL, &matcher, &error);
+    if (spelled.failed)
+        gb_schema_no_memory(reader);
+    else if (status != GUMBEL_OK)
+        gb_expressions_fail(reader->expressions, status, "%s", error.message);
+    const bool has = !gb_schema_failed(reader) && accepts(reader, matcher, &spelled);
+    gb_matcher_destroy(matcher);
+    gb_buffer_free(&spelled);
+    return has;
 }

@@ -17,5 +17,6 @@ gb_expression gb_express_format(gb_schema_reader *reader, const json_t *schema, 
 
 /* Whether the text is one of the regular expression's, which may be of any of these functions. */
 bool gb_expression_has(gb_schema_reader *reader, gb_expression expression, const char *text, size_t length);
+void gb_free_tried(gb_schema_reader *reader);
 
 #endif

@@ -2,57 +2,18 @@
 #include "grammar/schema/place.h"
 
 #include "base/byte_buffer.h"
+#include "grammar/schema/keywords.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* jansson's iterators take a value that is not const, but change nothing. */
-static json_t *mutable(const json_t *value) {
-    return (json_t *)(uintptr_t)value;
-}
-
-static void append_step(gb_byte_buffer *path, const char *name) {
-    gb_buffer_append(path, "/", 1);
-    for (; *name; name++) {
-        const char *escaped = *name == '~' ? "~0" : *name == '/' ? "~1" : NULL;
-        gb_buffer_append(path, escaped ? escaped : name, escaped ? 2 : 1);
-    }
-}
-
-/* Makes path the way from value to sought; false, with path as it was, if it is not there. */
-static bool find_path(const json_t *value, const json_t *sought, gb_byte_buffer *path, unsigned depth) {
-    const size_t size = path->size;
-    const char *key;
-    json_t *member;
-    size_t i;
-    char number[24];
-    if (value == sought)
-        return true;
-    if (depth > GB_MAX_SCHEMA_DEPTH)
-        return false;
-    json_object_foreach(mutable(value), key, member) {
-        append_step(path, key);
-        if (find_path(member, sought, path, depth + 1))
-            return true;
-        path->size = path->failed ? 0 : size;
-    }
-    json_array_foreach(mutable(value), i, member) {
-        snprintf(number, sizeof number, "%zu", i);
-        append_step(path, number);
-        if (find_path(member, sought, path, depth + 1))
-            return true;
-        path->size = path->failed ? 0 : size;
-    }
-    return false;
-}
-
-void gb_schema_place(const json_t *root, const json_t *schema, const char *keyword, char *text, size_t size) {
+void gb_schema_place(gb_schema_reader *reader, const json_t *schema, const char *keyword, char *text,
+                     size_t size) {
     gb_byte_buffer path = {0};
-    if (schema)
-        find_path(root, schema, &path, 0);
+    gb_append_place(&reader->places, reader->root, schema, &path);
     if (keyword)
-        append_step(&path, keyword);
+        gb_append_step(&path, keyword);
     const size_t room = size - 1, length = path.failed ? 0 : path.size;
     if (length + 1 <= room)
         snprintf(text, size, "#%.*s", (int)length, length ? (const char *)path.data : "");
@@ -70,8 +31,8 @@ static bool is_deeper(const json_t *value, unsigned most) {
         return false;
     if (most == 0)
         return true;
-    json_object_foreach(mutable(value), key, member) if (is_deeper(member, most - 1)) return true;
-    json_array_foreach(mutable(value), i, member) if (is_deeper(member, most - 1)) return true;
+    json_object_foreach(gb_mutable(value), key, member) if (is_deeper(member, most - 1)) return true;
+    json_array_foreach(gb_mutable(value), i, member) if (is_deeper(member, most - 1)) return true;
     return false;
 }
 
@@ -97,12 +58,12 @@ static const json_t *search(const json_t *value, bool is_sought(const json_t *, 
     size_t i;
     if (json_is_object(value) && is_sought(value, user))
         return value;
-    json_object_foreach(mutable(value), key, member) {
+    json_object_foreach(gb_mutable(value), key, member) {
         const json_t *found = holds_values(key) ? NULL : search(member, is_sought, user);
         if (found)
             return found;
     }
-    json_array_foreach(mutable(value), i, member) {
+    json_array_foreach(gb_mutable(value), i, member) {
         const json_t *found = search(member, is_sought, user);
         if (found)
             return found;

@@ -7,9 +7,10 @@
 
 #include "grammar/schema/reader.h"
 
-/* Writes "#/properties/a/pattern": the pointer of the keyword (or NULL: of the schema) in the document, cut
+/* Writes "#/properties/a/pattern": the pointer of the keyword (or NULL: of the schema) in its document, cut
  * in its middle where it is longer than size. "#" stands for a schema that is not in it. */
-void gb_schema_place(const json_t *root, const json_t *schema, const char *keyword, char *text, size_t size);
+void gb_schema_place(gb_schema_reader *reader, const json_t *schema, const char *keyword, char *text,
+                     size_t size);
 
 /* Whether a schema inside the document has an $id (or id) that gives it another base. */
 bool gb_schema_has_inner_ids(const json_t *root);

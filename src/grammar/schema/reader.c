@@ -31,7 +31,7 @@ gb_expression gb_schema_fail(gb_schema_reader *reader, const json_t *schema, con
     va_start(arguments, format);
     vsnprintf(reason, sizeof reason, format, arguments);
     va_end(arguments);
-    gb_schema_place(reader->root, source_of(reader, schema), keyword, place, sizeof place);
+    gb_schema_place(reader, source_of(reader, schema), keyword, place, sizeof place);
     return keyword ? gb_expressions_fail(reader->expressions, status, "schema: \"%s\" at %s: %s", keyword,
                                          place, reason)
                    : gb_expressions_fail(reader->expressions, status, "schema: at %s: %s", place, reason);
@@ -41,7 +41,7 @@ bool gb_schema_work(gb_schema_reader *reader, const json_t *schema) {
     if (++reader->work > GB_MAX_SCHEMA_WORK)
         gb_schema_fail(reader, schema, NULL, GUMBEL_ERROR_LIMIT,
                        "its alternatives combine in too many ways (%d steps)", GB_MAX_SCHEMA_WORK);
-    return !gb_schema_failed(reader);
+    return gb_expressions_go_on(reader->expressions, GB_WATCH_STEPS);
 }
 
 gb_expression gb_join(gb_schema_reader *reader, const gb_expression *items, size_t count) {
@@ -63,6 +63,29 @@ gb_expression gb_either(gb_schema_reader *reader, const gb_expression *items, si
         kept_count ? gb_express_choice(reader->expressions, kept, kept_count) : reader->nothing;
     gb_free(kept);
     return either;
+}
+
+bool gb_parts_add(gb_schema_reader *reader, gb_value_parts *parts, gb_expression part) {
+    if (!part || !gb_grow((void **)&parts->items, &parts->capacity, parts->count + 1, sizeof part))
+        return gb_schema_no_memory(reader);
+    parts->items[parts->count++] = part;
+    return true;
+}
+
+static gb_expression end_parts(gb_schema_reader *reader, gb_value_parts *parts,
+                               gb_expression end(gb_schema_reader *, const gb_expression *, size_t)) {
+    const gb_expression whole = gb_schema_failed(reader) ? 0 : end(reader, parts->items, parts->count);
+    gb_free(parts->items);
+    *parts = (gb_value_parts){0};
+    return whole;
+}
+
+gb_expression gb_parts_join(gb_schema_reader *reader, gb_value_parts *parts) {
+    return end_parts(reader, parts, gb_join);
+}
+
+gb_expression gb_parts_either(gb_schema_reader *reader, gb_value_parts *parts) {
+    return end_parts(reader, parts, gb_either);
 }
 
 gb_expression gb_literal(gb_schema_reader *reader, const char *text) {

@@ -7,14 +7,16 @@
 #ifndef GUMBEL_GRAMMAR_SCHEMA_READER_H
 #define GUMBEL_GRAMMAR_SCHEMA_READER_H
 
+#include "grammar/schema/places.h"
 #include "grammar/schema/schema.h"
 #include "grammar/schema/terms.h"
 
 enum {
     GB_MAX_SCHEMA_BYTES = 16 << 20,
-    GB_MAX_SCHEMA_DEPTH = 256,        /* JSON inside JSON */
-    GB_MAX_SCHEMA_WORK = 1 << 20,     /* schemas looked at */
-    GB_MAX_SCHEMA_ALTERNATIVES = 4096 /* of one value */
+    GB_MAX_SCHEMA_DEPTH = 256,            /* JSON inside JSON */
+    GB_MAX_SCHEMA_WORK = 1 << 20,         /* schemas looked at */
+    GB_MAX_SCHEMA_ALTERNATIVES = 1 << 16, /* of one value */
+    GB_MAX_TRIED = 16                     /* expressions that are kept compiled */
 };
 
 /* A schema that stands for keywords of another one (rewrite.c). */
@@ -35,6 +37,18 @@ typedef struct gb_waiting_rule {
     gb_alternatives alternatives;
 } gb_waiting_rule;
 
+/* The values of an enum (listed.h). */
+typedef struct gb_value_set {
+    const json_t **slots; /* a hash table; NULL: free */
+    size_t slot_count;    /* a power of two */
+} gb_value_set;
+
+/* An expression that texts are tried on (pattern.h). */
+typedef struct gb_tried {
+    gb_expression expression;
+    struct gb_grammar *grammar; /* NULL: it allows no text */
+} gb_tried;
+
 /* How strings are spelled: as JSON has them, or as they are. */
 typedef struct gb_strings {
     bool is_raw;                   /* no escapes: tabs and line breaks, no other control characters */
@@ -49,6 +63,7 @@ typedef struct gb_schema_reader {
     gb_expressions *expressions;
     gb_schema_options options;
     const json_t *root;
+    gb_places places;       /* of schemas in root */
     bool has_inner_ids;     /* a schema within has a base of its own, so that a $ref may mean another place */
     char rule_prefix[40];   /* of the names of this reader's rules */
     gb_terms_map values;    /* terms -> the expression of their values */
@@ -57,6 +72,11 @@ typedef struct gb_schema_reader {
     size_t made_count, made_capacity;
     gb_waiting_rule *waiting;
     size_t waiting_count, waiting_capacity;
+    gb_terms_map matching[2]; /* terms -> what gb_express_matching gives of quoted and of bare strings */
+    gb_tried tried[GB_MAX_TRIED];
+    gb_terms_map listed; /* an array -> index of its set + 1 */
+    gb_value_set *value_sets;
+    size_t value_set_count, value_set_capacity;
     uint64_t work;
     size_t order_count; /* rules of in_order.c */
 
@@ -95,6 +115,19 @@ gb_expression gb_either(gb_schema_reader *reader, const gb_expression *items, si
 #define GB_EITHER(reader, ...)                                                                               \
     gb_either((reader), (const gb_expression[]){__VA_ARGS__},                                                \
               sizeof((const gb_expression[]){__VA_ARGS__}) / sizeof(gb_expression))
+
+/* Expressions to be joined or chosen from. Starts zeroed. */
+typedef struct gb_value_parts {
+    gb_expression *items;
+    size_t count, capacity;
+} gb_value_parts;
+
+/* False, with the error, without memory and where the part is the 0 of another error. */
+bool gb_parts_add(gb_schema_reader *reader, gb_value_parts *parts, gb_expression part);
+
+/* gb_join and gb_either of them, 0 after an error. Both free the parts. */
+gb_expression gb_parts_join(gb_schema_reader *reader, gb_value_parts *parts);
+gb_expression gb_parts_either(gb_schema_reader *reader, gb_value_parts *parts);
 
 /* These characters of ASCII as they are. */
 gb_expression gb_literal(gb_schema_reader *reader, const char *text);

@@ -5,6 +5,8 @@
 #include "grammar/schema/alternatives.h"
 #include "grammar/schema/arguments.h"
 #include "grammar/schema/json_string.h"
+#include "grammar/schema/listed.h"
+#include "grammar/schema/pattern.h"
 #include "grammar/schema/place.h"
 #include "grammar/schema/value.h"
 #include "text/base/load_json.h"
@@ -96,8 +98,8 @@ static bool choose_strings(gb_schema_reader *reader) {
 
 /* Takes a name for the rules of this schema that no other one has in these expressions. */
 static void choose_prefix(gb_schema_reader *reader) {
-    for (unsigned number = 1; !gb_schema_failed(reader); number++) {
-        snprintf(reader->rule_prefix, sizeof reader->rule_prefix, "schema %u", number);
+    for (size_t number = gb_rule_count(reader->expressions) + 1; !gb_schema_failed(reader); number++) {
+        snprintf(reader->rule_prefix, sizeof reader->rule_prefix, "schema %zu", number);
         const gb_expression rule = gb_express_rule(reader->expressions, reader->rule_prefix);
         if (!gb_rule_is_defined(reader->expressions, rule)) {
             gb_define_rule(reader->expressions, rule, reader->nothing);
@@ -113,6 +115,11 @@ static void free_reader(gb_schema_reader *reader) {
         json_decref(reader->made[i].schema);
     for (size_t i = 0; i < reader->waiting_count; i++)
         gb_alternatives_free(&reader->waiting[i].alternatives);
+    gb_places_free(&reader->places);
+    gb_value_sets_free(reader);
+    gb_free_tried(reader);
+    gb_terms_map_free(&reader->matching[0]);
+    gb_terms_map_free(&reader->matching[1]);
     json_decref(reader->quoted.patterns);
     json_decref(reader->bare.patterns);
     gb_free(reader->made);

@@ -7,6 +7,7 @@
 #include "grammar/schema/composite.h"
 #include "grammar/schema/json_string.h"
 #include "grammar/schema/keywords.h"
+#include "grammar/schema/listed.h"
 #include "grammar/schema/number.h"
 #include "grammar/schema/place.h"
 #include "grammar/schema/rewrite.h"
@@ -17,22 +18,16 @@
 
 enum { MOST_HOPS = 100 }; /* of a $ref to a $ref */
 
-static bool is_excluded(const gb_terms *terms, const json_t *value) {
-    for (size_t i = 0; i < terms->count; i++) {
-        const json_t *excluded = gb_excluded(terms->items[i]), *only = json_object_get(excluded, "const");
-        const json_t *values = json_object_get(excluded, "enum");
-        bool is_listed = only && gb_json_equal(only, value);
-        for (size_t k = 0; k < json_array_size(values); k++)
-            is_listed |= gb_json_equal(json_array_get(values, k), value);
-        if (is_listed)
+static bool is_excluded(gb_schema_reader *reader, const gb_terms *terms, const json_t *value) {
+    for (size_t i = 0; i < terms->count; i++)
+        if (gb_is_listed(reader, gb_excluded(terms->items[i]), value))
             return true;
-    }
     return false;
 }
 
 static gb_expression express_word(gb_schema_reader *reader, const gb_terms *terms, const json_t *value,
                                   const char *word) {
-    return is_excluded(terms, value) ? reader->nothing : gb_literal(reader, word);
+    return is_excluded(reader, terms, value) ? reader->nothing : gb_literal(reader, word);
 }
 
 /* Arrays and objects that `not` lists cannot be left out. */
@@ -52,14 +47,11 @@ static bool check_excluded(gb_schema_reader *reader, const gb_terms *terms, unsi
 }
 
 static gb_expression express_candidates(gb_schema_reader *reader, const gb_terms *terms, size_t count) {
-    gb_expression *items = gb_allocate(count, sizeof *items);
-    if (!items)
-        return gb_schema_no_memory(reader);
+    gb_value_parts values = {0};
     for (size_t i = 0; i < count; i++)
-        items[i] = gb_express_candidate(reader, terms, gb_candidate(terms, i));
-    const gb_expression either = gb_schema_failed(reader) ? 0 : gb_either(reader, items, count);
-    gb_free(items);
-    return either;
+        if (!gb_parts_add(reader, &values, gb_express_candidate(reader, terms, gb_candidate(terms, i))))
+            break;
+    return gb_parts_either(reader, &values);
 }
 
 /* Values under assertions alone. */
@@ -92,14 +84,11 @@ static gb_expression express_alternative(gb_schema_reader *reader, const gb_term
 /* Any of the alternatives, by a function for one. */
 static gb_expression express_all(gb_schema_reader *reader, const gb_alternatives *alternatives,
                                  gb_expression express(gb_schema_reader *, const gb_terms *)) {
-    gb_expression *items = gb_allocate(alternatives->count, sizeof *items);
-    if (!items)
-        return gb_schema_no_memory(reader);
-    for (size_t i = 0; i < alternatives->count && !gb_schema_failed(reader); i++)
-        items[i] = express(reader, &alternatives->items[i]);
-    const gb_expression either = gb_schema_failed(reader) ? 0 : gb_either(reader, items, alternatives->count);
-    gb_free(items);
-    return either;
+    gb_value_parts values = {0};
+    for (size_t i = 0; i < alternatives->count; i++)
+        if (!gb_parts_add(reader, &values, express(reader, &alternatives->items[i])))
+            break;
+    return gb_parts_either(reader, &values);
 }
 
 static gb_expression express_key_alternative(gb_schema_reader *reader, const gb_terms *terms) {
@@ -130,7 +119,7 @@ static bool has_composites(gb_schema_reader *reader, const gb_alternatives *alte
 
 static gb_expression new_rule(gb_schema_reader *reader, const gb_terms *terms) {
     char place[120], name[200];
-    gb_schema_place(reader->root, terms->count ? terms->items[0] : NULL, NULL, place, sizeof place);
+    gb_schema_place(reader, terms->count ? terms->items[0] : NULL, NULL, place, sizeof place);
     snprintf(name, sizeof name, "%s.%zu %s", reader->rule_prefix, reader->values.count, place);
     return gb_express_rule(reader->expressions, name);
 }

@@ -29,16 +29,28 @@ static bool is_named(const json_t *tool, const char *name) {
     return strcmp(gb_tool_name(tool), name) == 0;
 }
 
+static gumbel_status refuse_same_names(const json_t *tools, gumbel_error *error) {
+    json_t *numbers = json_object(); /* of each name */
+    gumbel_status status =
+        numbers ? GUMBEL_OK : gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the names of tools");
+    for (size_t i = 0; i < json_array_size(tools) && status == GUMBEL_OK; i++) {
+        const char *name = gb_tool_name(json_array_get(tools, i));
+        const json_t *other = json_object_get(numbers, name);
+        if (other)
+            status = gb_fail(error, GUMBEL_ERROR_ARGUMENT, "tools: number %zu and %zu are both \"%.80s\"",
+                             (size_t)json_integer_value(other), i, name);
+        else if (json_object_set_new(numbers, name, json_integer((json_int_t)i)) != 0)
+            status = gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the names of tools");
+    }
+    json_decref(numbers);
+    return status;
+}
+
 static gumbel_status check_names(const json_t *tools, const char *wanted, gumbel_error *error) {
     bool is_found = !wanted;
-    for (size_t i = 0; i < json_array_size(tools); i++) {
-        const json_t *tool = json_array_get(tools, i);
-        is_found = is_found || is_named(tool, wanted);
-        for (size_t k = 0; k < i; k++)
-            if (is_named(json_array_get(tools, k), gb_tool_name(tool)))
-                return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "tools: number %zu and %zu are both \"%.80s\"",
-                               k, i, gb_tool_name(tool));
-    }
+    for (size_t i = 0; i < json_array_size(tools) && !is_found; i++)
+        is_found = is_named(json_array_get(tools, i), wanted);
+    GB_TRY(refuse_same_names(tools, error));
     if (json_array_size(tools) == 0)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "tools: there are none");
     return is_found ? GUMBEL_OK
