@@ -31,6 +31,7 @@ typedef struct server_options {
     double idle_seconds;        /* of a connection without a request; like the next, 0: any */
     double request_seconds;     /* to send a request */
     double send_seconds;        /* to take what was written */
+    double grammar_seconds;     /* to compile a grammar; 0: the library's limit */
     bool with_vllm_metrics;
 } server_options;
 

@@ -10,7 +10,10 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -51,7 +54,7 @@ static gumbel_grammar_options options_of(gumbel_grammar_kind kind, const char *t
 static server_grammar *take(const gumbel_grammar_options *options) {
     server_grammar *taken;
     gumbel_error error;
-    if (server_grammars_take(grammars, options, &metrics, &taken, &error) != GUMBEL_OK)
+    if (server_grammars_take(grammars, options, NULL, &metrics, &taken, &error) != GUMBEL_OK)
         fail_msg("%s: %s", options->text, error.message);
     assert_non_null(server_compiled_grammar(taken));
     return taken;
@@ -138,7 +141,8 @@ static void failures_are_not_kept(void **state) {
     for (unsigned i = 1; i < 4; i++) {
         gumbel_error error = {.status = GUMBEL_OK};
         server_grammar *taken;
-        assert_int_not_equal(server_grammars_take(grammars, &wrong, &metrics, &taken, &error), GUMBEL_OK);
+        assert_int_not_equal(server_grammars_take(grammars, &wrong, NULL, &metrics, &taken, &error),
+                             GUMBEL_OK);
         assert_null(taken);
         assert_int_not_equal(error.status, GUMBEL_OK);
         assert_non_null(strstr(error.message, "regular expression"));
@@ -161,6 +165,82 @@ static void any_order_where_it_must_be(void **state) {
     assert_counts(1, 1);
 }
 
+/* ---- Those who wait ------------------------------------------------------------------------------------ */
+
+enum { VALUES = 100000 }; /* enough that compiling them takes longer than until somebody is looked after */
+
+static char *large_list(void) {
+    char *text = malloc(16 * VALUES), *at = text;
+    for (int i = 0; i < VALUES; i++)
+        at += sprintf(at, "%s\"value %d\"", i ? "," : "[", i);
+    sprintf(at, "]");
+    return text;
+}
+
+static void assert_cancelled(const gumbel_grammar_options *options, const server_waiter *waiter) {
+    server_grammar *taken;
+    gumbel_error error;
+    assert_int_equal(server_grammars_take(grammars, options, waiter, &metrics, &taken, &error),
+                     GUMBEL_ERROR_CANCELLED);
+    assert_null(taken);
+}
+
+/* What nobody waits for is given up, and compiled anew for the next one. */
+static void nobody_waits(void **state) {
+    (void)state;
+    int sockets[2];
+    char *text = large_list();
+    const gumbel_grammar_options options = options_of(GUMBEL_GRAMMAR_CHOICES, text);
+    atomic_bool is_draining = true;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
+    assert_cancelled(&options, &(server_waiter){sockets[0], &is_draining});
+    atomic_store(&is_draining, false);
+    close(sockets[1]);
+    assert_cancelled(&options, &(server_waiter){sockets[0], &is_draining});
+    assert_counts(2, 0);
+    server_grammars_release(grammars, take(&options));
+    close(sockets[0]);
+    free(text);
+}
+
+typedef struct taker {
+    const gumbel_grammar_options *options;
+    server_waiter waiter;
+    gumbel_status status;
+} taker;
+
+static void *take_one(void *user) {
+    taker *one = user;
+    server_grammar *taken;
+    gumbel_error error;
+    one->status = server_grammars_take(grammars, one->options, &one->waiter, &metrics, &taken, &error);
+    if (taken)
+        server_grammars_release(grammars, taken);
+    return NULL;
+}
+
+/* Whoever of them compiles leaves at once: the others get the grammar. */
+static void others_wait(void **state) {
+    (void)state;
+    int sockets[2];
+    char *text = large_list();
+    const gumbel_grammar_options options = options_of(GUMBEL_GRAMMAR_CHOICES, text);
+    taker takers[THREADS];
+    pthread_t threads[THREADS];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
+    close(sockets[1]);
+    for (size_t i = 0; i < THREADS; i++) {
+        takers[i] = (taker){.options = &options, .waiter.socket = i ? -1 : sockets[0]};
+        assert_int_equal(pthread_create(&threads[i], NULL, take_one, &takers[i]), 0);
+    }
+    for (size_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    for (size_t i = 1; i < THREADS; i++)
+        assert_int_equal(takers[i].status, GUMBEL_OK);
+    close(sockets[0]);
+    free(text);
+}
+
 static void *take_many(void *user) {
     for (int i = 0; i < 200; i++) {
         char text[24];
@@ -168,7 +248,7 @@ static void *take_many(void *user) {
         const gumbel_grammar_options options = options_of(GUMBEL_GRAMMAR_REGEX, text);
         server_grammar *taken = NULL;
         gumbel_error error;
-        if (server_grammars_take(grammars, &options, &metrics, &taken, &error) != GUMBEL_OK)
+        if (server_grammars_take(grammars, &options, NULL, &metrics, &taken, &error) != GUMBEL_OK)
             return user;
         server_grammars_release(grammars, taken);
     }
@@ -198,6 +278,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(long_ones_give_way, set_up, tear_down),
         cmocka_unit_test_setup_teardown(failures_are_not_kept, set_up, tear_down),
         cmocka_unit_test_setup_teardown(any_order_where_it_must_be, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(nobody_waits, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(others_wait, set_up, tear_down),
         cmocka_unit_test_setup_teardown(many_threads, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, set_up_group, tear_down_group);

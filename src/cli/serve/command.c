@@ -119,6 +119,12 @@ const cli_option serve_limit_table[] = {
      .type = CLI_INTEGER,
      .range = {.low = 1, .high = 86400},
      .offset = offsetof(serve_options, send_seconds)},
+    {.names = "--grammar-timeout",
+     .argument = "SECONDS",
+     .help = "Time that a schema or grammar may take to be compiled. Default: 10.",
+     .type = CLI_INTEGER,
+     .range = {.low = 1, .high = 86400},
+     .offset = offsetof(serve_options, grammar_seconds)},
     {0},
 };
 

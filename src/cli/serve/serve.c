@@ -122,6 +122,7 @@ static server_options options_of(serving *s) {
         .max_stored_bytes = (size_t)value_of(&serve->max_stored, 64 << 20),
         .idle_seconds = (double)value_of(&serve->idle_seconds, 75),
         .request_seconds = (double)value_of(&serve->request_seconds, 30),
+        .grammar_seconds = (double)value_of(&serve->grammar_seconds, 10),
         .send_seconds = (double)value_of(&serve->send_seconds, 30),
         .with_vllm_metrics = serve->vllm_metrics,
     };

@@ -16,7 +16,7 @@ typedef struct serve_options {
     cli_integer port, slots, max_queued, max_connections, max_body, max_prompt, max_stream, max_stored;
     cli_integer cache_mebibytes, models_max;
     const char *models_memory; /* a number of bytes */
-    cli_integer idle_seconds, request_seconds, send_seconds;
+    cli_integer idle_seconds, request_seconds, send_seconds, grammar_seconds;
     cli_strings keys, aliases;
     bool no_auth, no_prefix_cache, vllm_metrics, quiet;
 } serve_options;

@@ -167,7 +167,10 @@ static gumbel_status make_constraint(const gb_slots_of_engine *slots, const gumb
         .reasoning_budget = submission->reasoning_budget,
         .end_tokens = ignores ? slots->stop_tokens.ids : answer->stop_tokens,
         .end_token_count = ignores ? slots->stop_tokens.count : answer->stop_token_count};
-    return gb_constraint_create(&options, &answer->constraint, error);
+    const gumbel_status status = gb_constraint_create(&options, &answer->constraint, error);
+    if (status == GUMBEL_ERROR_LIMIT && error) /* which of a submission says to try again */
+        error->status = GUMBEL_ERROR_UNSUPPORTED;
+    return status == GUMBEL_ERROR_LIMIT ? GUMBEL_ERROR_UNSUPPORTED : status;
 }
 
 static gumbel_status fill_answer(const gb_slots_of_engine *slots, const gumbel_submission *submission,

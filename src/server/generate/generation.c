@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/generate/generation.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,6 +44,10 @@ static gumbel_submission submission_of(const server_generation *generation, size
     };
 }
 
+static const char *grammar_field(const server_request *request) {
+    return request->grammar.kind ? request->grammar_field : "tools";
+}
+
 /* What the answer is held to, with its tools, whose text is the caller's to free; kind 0: nothing. */
 static gumbel_grammar_options grammar_of(const server_request *request, char **tools) {
     gumbel_grammar_options options = request->grammar;
@@ -76,28 +81,41 @@ static bool is_optional(const server_request *request) {
            !request->single_call && !has_strict_tool(request);
 }
 
+/* Why there is no grammar: what it asks, unless this moment is to blame. */
+static bool refuse_grammar(const server_generation *generation, const char *field, const gumbel_error *error,
+                           server_failure *failure) {
+    if (error->status == GUMBEL_ERROR_MEMORY)
+        return server_fail_with(failure, field, error);
+    if (error->status != GUMBEL_ERROR_CANCELLED)
+        return server_refuse(failure, field, "%s: %s", field, error->message);
+    if (!server_has_left(generation->waiter.socket))
+        return server_fail(failure, 503, "the server is shutting down");
+    *failure = (server_failure){0};
+    return false;
+}
+
 /* Compiles the request's grammar, unless that was done for another request. */
-static bool constrain(server_generation *generation, server_failure *failure) {
+static bool constrain(server_generation *generation, const server_limits *limits, server_failure *failure) {
     const server_request *request = &generation->request;
-    const char *field = request->grammar.kind ? request->grammar_field : "tools";
+    const char *field = grammar_field(request);
     const bool may_do_without = is_optional(request);
     char *tools;
-    const gumbel_grammar_options options = grammar_of(request, &tools);
+    gumbel_grammar_options options = grammar_of(request, &tools);
+    options.max_seconds = limits->max_grammar_seconds;
     gumbel_error error;
     gumbel_status status = GUMBEL_OK;
     const bool has_mask = generation->model->info.has_mask;
     if (options.kind != 0 && has_mask)
-        status = server_grammars_take(generation->model->grammars, &options, generation->metrics,
-                                      &generation->grammar, &error);
+        status = server_grammars_take(generation->model->grammars, &options, &generation->waiter,
+                                      generation->metrics, &generation->grammar, &error);
     free(tools);
     if (options.kind != 0 && !has_mask && !may_do_without)
         return server_refuse(failure, field,
                              "%s: the program has no input mask; export it again, without --sampler minimal",
                              field);
-    if (status == GUMBEL_ERROR_MEMORY)
-        return server_fail_with(failure, field, &error);
-    if (status != GUMBEL_OK && !may_do_without)
-        return server_refuse(failure, field, "%s: %s", field, error.message);
+    const bool is_momentary = status == GUMBEL_ERROR_MEMORY || status == GUMBEL_ERROR_CANCELLED;
+    if (status != GUMBEL_OK && (is_momentary || !may_do_without))
+        return refuse_grammar(generation, field, &error, failure);
     return !generation->grammar || may_do_without ||
            server_is_thinking(request, generation->model, &generation->reasons, failure);
 }
@@ -128,8 +146,11 @@ static bool submit_prompts(server_generation *generation, const server_limits *l
         return false;
     for (size_t i = 0; i < generation->prompts.count; i++) {
         gumbel_submission submission = submission_of(generation, i);
-        if (!server_run_submit(&generation->run, &submission, failure))
-            return false;
+        if (server_run_submit(&generation->run, &submission, failure))
+            continue;
+        if (failure->status == 400 && generation->grammar)
+            snprintf(failure->param, sizeof failure->param, "%s", grammar_field(&generation->request));
+        return false;
     }
     return true;
 }
@@ -147,7 +168,7 @@ bool server_generation_start(server_generation *generation, const char *id_prefi
         return server_fail_with(failure, NULL, &error);
     return server_make_prompts(request, generation->model, limits->max_prompt_tokens, &generation->prompts,
                                failure) &&
-           constrain(generation, failure) && begin_answers(generation, failure) &&
+           constrain(generation, limits, failure) && begin_answers(generation, failure) &&
            submit_prompts(generation, limits, failure);
 }
 

@@ -14,6 +14,7 @@ typedef struct server_generation {
     server_request request;
     const server_model *model;
     server_metrics *metrics; /* NULL: nothing is counted */
+    server_waiter waiter;    /* the client */
     server_prompts prompts;
     server_grammar *grammar; /* NULL: the answer is held to nothing */
     bool reasons;            /* thinking comes before what is held to the grammar */
@@ -30,10 +31,11 @@ typedef struct server_generation {
 typedef struct server_limits {
     uint32_t max_prompt_tokens; /* 0: a context */
     size_t max_stream_bytes;    /* events that a stream may be behind */
+    double max_grammar_seconds; /* that compiling a grammar may take; 0: the library's limit */
 } server_limits;
 
-/* Makes the prompts and submits them. request and model are filled in, and metrics may be. Free with
- * server_generation_free in any case. */
+/* Makes the prompts and submits them. request, model and waiter are filled in, and metrics may be. False with
+ * failure->status 0: the client has left. Free with server_generation_free in any case. */
 bool server_generation_start(server_generation *generation, const char *id_prefix,
                              const server_limits *limits, server_failure *failure);
 

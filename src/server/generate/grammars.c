@@ -2,10 +2,14 @@
 #include "server/generate/grammars.h"
 
 #include "server/base/clock.h"
+#include "server/generate/run.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+enum { SECOND = 1000000000, LOOK_NANOSECONDS = 20000000 }; /* how often a waiter looks after its client */
 
 struct server_grammar {
     gumbel_grammar_options options;
@@ -113,6 +117,33 @@ static void release(server_grammar *grammar) {
         destroy_grammar(grammar);
 }
 
+/* ---- Waiting ------------------------------------------------------------------------------------------- */
+
+static bool is_draining(const server_waiter *waiter) {
+    return waiter && waiter->is_draining && atomic_load(waiter->is_draining);
+}
+
+static bool waits_no_longer(const server_waiter *waiter) {
+    return is_draining(waiter) || (waiter && server_has_left(waiter->socket));
+}
+
+/* False: the waiter waits no longer. */
+static bool wait_for(server_grammars *grammars, const server_grammar *grammar, const server_waiter *waiter) {
+    bool goes_on = true;
+    pthread_mutex_lock(&grammars->lock);
+    while (!grammar->is_done && goes_on) {
+        struct timespec end;
+        clock_gettime(CLOCK_MONOTONIC, &end);
+        end.tv_nsec += LOOK_NANOSECONDS;
+        end.tv_sec += end.tv_nsec / SECOND;
+        end.tv_nsec %= SECOND;
+        pthread_cond_timedwait(&grammars->done, &grammars->lock, &end);
+        goes_on = grammar->is_done || !waits_no_longer(waiter);
+    }
+    pthread_mutex_unlock(&grammars->lock);
+    return goes_on;
+}
+
 /* ---- Compiling ----------------------------------------------------------------------------------------- */
 
 static gumbel_status compile(const gumbel_tokenizer *tokenizer, gumbel_grammar_options options,
@@ -139,55 +170,91 @@ static void finish(server_grammars *grammars, server_grammar *grammar, gumbel_gr
     pthread_mutex_unlock(&grammars->lock);
 }
 
-static void make(server_grammars *grammars, server_grammar *grammar, server_metrics *metrics) {
+/* A grammar that is being compiled, and for whom first. */
+typedef struct compilation {
+    server_grammars *grammars;
+    const server_grammar *grammar;
+    const server_waiter *waiter;
+} compilation;
+
+/* Whether nobody waits for it: it goes on for others where the client that asked first has left. */
+static bool is_unwanted(void *user) {
+    const compilation *at = user;
+    if (!waits_no_longer(at->waiter))
+        return false;
+    pthread_mutex_lock(&at->grammars->lock);
+    const bool is_alone = at->grammar->users == 1;
+    pthread_mutex_unlock(&at->grammars->lock);
+    return is_alone || is_draining(at->waiter);
+}
+
+static void make(server_grammars *grammars, server_grammar *grammar, const server_waiter *waiter,
+                 server_metrics *metrics) {
     const double begin = server_seconds();
+    compilation at = {grammars, grammar, waiter};
     gumbel_grammar *compiled = NULL;
+    gumbel_grammar_options options = grammar->options;
     gumbel_error error = {.status = GUMBEL_OK};
-    compile(grammars->tokenizer, grammar->options, &compiled, &error);
+    options.is_cancelled = is_unwanted;
+    options.user = &at;
+    compile(grammars->tokenizer, options, &compiled, &error);
     if (metrics)
         server_observe(&metrics->grammar_compile, server_seconds() - begin);
     finish(grammars, grammar, compiled, &error);
 }
 
-static void wait_for(server_grammars *grammars, const server_grammar *grammar, server_metrics *metrics) {
-    pthread_mutex_lock(&grammars->lock);
-    while (!grammar->is_done)
-        pthread_cond_wait(&grammars->done, &grammars->lock);
-    pthread_mutex_unlock(&grammars->lock);
-    if (metrics)
-        atomic_fetch_add(&metrics->grammar_hits, 1);
-}
-
 /* ---- For requests -------------------------------------------------------------------------------------- */
 
-gumbel_status server_grammars_take(server_grammars *grammars, const gumbel_grammar_options *options,
-                                   server_metrics *metrics, server_grammar **grammar, gumbel_error *error) {
-    *grammar = NULL;
+/* The grammar with one more user, known or new; NULL: there is no memory. */
+static server_grammar *join(server_grammars *grammars, const gumbel_grammar_options *options,
+                            bool *is_known) {
     pthread_mutex_lock(&grammars->lock);
-    server_grammar *taken = find(grammars, options);
-    const bool is_known = taken != NULL;
-    if (!taken)
-        taken = add(grammars, options);
-    if (taken) {
-        taken->users++;
-        taken->last_use = ++grammars->uses;
+    server_grammar *joined = find(grammars, options);
+    *is_known = joined != NULL;
+    if (!joined)
+        joined = add(grammars, options);
+    if (joined) {
+        joined->users++;
+        joined->last_use = ++grammars->uses;
     }
     pthread_mutex_unlock(&grammars->lock);
-    if (!taken) {
+    return joined;
+}
+
+static gumbel_status take(server_grammars *grammars, const gumbel_grammar_options *options,
+                          const server_waiter *waiter, server_metrics *metrics, server_grammar **grammar,
+                          gumbel_error *error) {
+    bool is_known, is_done = true;
+    server_grammar *taken = join(grammars, options, &is_known);
+    if (!taken)
         *error = (gumbel_error){GUMBEL_ERROR_MEMORY, "no memory for another grammar"};
-        return error->status;
-    }
-    if (is_known)
-        wait_for(grammars, taken, metrics);
+    else if (is_known)
+        is_done = wait_for(grammars, taken, waiter);
     else
-        make(grammars, taken, metrics);
-    if (taken->grammar) {
+        make(grammars, taken, waiter, metrics);
+    if (!taken)
+        return error->status;
+    if (is_done && taken->grammar) {
+        if (is_known && metrics)
+            atomic_fetch_add(&metrics->grammar_hits, 1);
         *grammar = taken;
         return GUMBEL_OK;
     }
-    *error = taken->error;
+    *error = is_done ? taken->error : (gumbel_error){GUMBEL_ERROR_CANCELLED, "nobody waits for the grammar"};
     server_grammars_release(grammars, taken);
     return error->status;
+}
+
+/* One may be cancelled for its client just when another client joins. */
+gumbel_status server_grammars_take(server_grammars *grammars, const gumbel_grammar_options *options,
+                                   const server_waiter *waiter, server_metrics *metrics,
+                                   server_grammar **grammar, gumbel_error *error) {
+    gumbel_status status;
+    *grammar = NULL;
+    do
+        status = take(grammars, options, waiter, metrics, grammar, error);
+    while (status == GUMBEL_ERROR_CANCELLED && !waits_no_longer(waiter));
+    return status;
 }
 
 void server_grammars_release(server_grammars *grammars, server_grammar *grammar) {
@@ -211,7 +278,11 @@ gumbel_status server_grammars_create(const gumbel_tokenizer *tokenizer, server_g
     }
     (*grammars)->tokenizer = tokenizer;
     pthread_mutex_init(&(*grammars)->lock, NULL);
-    pthread_cond_init(&(*grammars)->done, NULL);
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&(*grammars)->done, &attributes);
+    pthread_condattr_destroy(&attributes);
     return GUMBEL_OK;
 }
 

@@ -9,6 +9,8 @@
 #include "gumbel.h"
 #include "server/metrics.h"
 
+#include <stdatomic.h>
+
 /* How many are kept, and how many bytes of their texts, but for one that is longer. */
 enum { SERVER_MOST_GRAMMARS = 64, SERVER_MOST_GRAMMAR_BYTES = 4 << 20 };
 
@@ -22,11 +24,19 @@ gumbel_status server_grammars_create(const gumbel_tokenizer *tokenizer, server_g
 /* NULL is allowed. All must have been released. */
 void server_grammars_destroy(server_grammars *grammars);
 
+/* Who waits for a grammar. */
+typedef struct server_waiter {
+    int socket;                     /* of its client; -1: none */
+    const atomic_bool *is_draining; /* the server's */
+} server_waiter;
+
 /* The grammar of these options, until it is released; waits where another thread compiles it. Where the
- * members of a schema cannot be had in its order, they may come in any. metrics may be NULL. Thread-safe.
- * Errors: those of gumbel_grammar_create. */
+ * members of a schema cannot be had in its order, they may come in any. A waiter (NULL: none) whose client
+ * leaves, or whose server drains, waits no longer; what nobody waits for is not compiled to its end. metrics
+ * may be NULL. Thread-safe. Errors: those of gumbel_grammar_create; CANCELLED: the waiter waits no longer. */
 gumbel_status server_grammars_take(server_grammars *grammars, const gumbel_grammar_options *options,
-                                   server_metrics *metrics, server_grammar **grammar, gumbel_error *error);
+                                   const server_waiter *waiter, server_metrics *metrics,
+                                   server_grammar **grammar, gumbel_error *error);
 void server_grammars_release(server_grammars *grammars, server_grammar *grammar);
 
 const gumbel_grammar *server_compiled_grammar(const server_grammar *grammar);

@@ -157,6 +157,11 @@ void server_run_listen(server_run *run, server_listener *listener, void *waker) 
     pthread_mutex_unlock(&run->lock);
 }
 
+bool server_has_left(int socket) {
+    struct pollfd watched = {.fd = socket, .events = POLLRDHUP};
+    return poll(&watched, 1, 0) > 0 && watched.revents;
+}
+
 server_taken server_run_take(server_run *run, int socket, int milliseconds, server_event *event) {
     bool has_overflowed;
     while (!next_of_current(run, event)) {

@@ -80,6 +80,9 @@ typedef enum server_taken {
  * none is called any more once this returns. */
 void server_run_listen(server_run *run, server_listener *listener, void *waker);
 
+/* Whether the client of the socket has closed the connection; of -1: no. */
+bool server_has_left(int socket);
+
 /* Waits for the next event, or the client's leaving (socket -1: it is not looked at). */
 server_taken server_run_take(server_run *run, int socket, int milliseconds, server_event *event);
 

@@ -23,7 +23,8 @@ static bool read_request(server *s, const server_exchange *exchange, const serve
 
 static bool start(server *s, const server_exchange *exchange, const server_protocol *protocol,
                   server_generation *generation, server_failure *failure) {
-    const server_limits limits = {s->options.max_prompt_tokens, s->options.max_stream_bytes};
+    const server_limits limits = {s->options.max_prompt_tokens, s->options.max_stream_bytes,
+                                  s->options.grammar_seconds};
     if (atomic_load(&s->is_draining))
         return server_fail(failure, 503, "the server is shutting down");
     if (!read_request(s, exchange, protocol, generation, failure))
@@ -31,6 +32,7 @@ static bool start(server *s, const server_exchange *exchange, const server_proto
     if (protocol == &server_messages_api && generation->request.max_new_tokens == 0)
         return server_refuse(failure, "max_tokens", "max_tokens: missing");
     generation->metrics = &s->metrics;
+    generation->waiter = (server_waiter){server_exchange_socket(exchange), &s->is_draining};
     return server_generation_start(generation, protocol->id_prefix, &limits, failure);
 }
 
@@ -61,7 +63,10 @@ static void answer(server *s, server_exchange *exchange, const server_protocol *
     }
     server_generation_free(generation);
     free(generation);
-    server_reply_failure(exchange, &failure);
+    if (failure.status != 0)
+        server_reply_failure(exchange, &failure);
+    else
+        atomic_fetch_add(&s->metrics.disconnects, 1); /* without a reply the connection ends */
 }
 
 void server_completions_route(server *s, server_exchange *exchange, const char *rest) {
