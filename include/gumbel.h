@@ -331,6 +331,16 @@ GUMBEL_API gumbel_status gumbel_detokenizer_stop_at(gumbel_detokenizer *detokeni
                                                     const char *const *strings, size_t count, bool included,
                                                     gumbel_error *error);
 
+/* Lets the strings hold for the answer alone: not within reasoning, which the prompt may have opened, nor for
+ * the white space before the answer. Behind gumbel_detokenizer_stop_at, before the first token. Without a
+ * reply format that marks reasoning by tokens they hold everywhere. Errors: ARGUMENT (a token), MEMORY. */
+GUMBEL_API gumbel_status gumbel_detokenizer_stop_in_answer(gumbel_detokenizer *detokenizer,
+                                                           const int32_t *prompt, size_t count,
+                                                           gumbel_error *error);
+
+/* Bytes, 0 to 3, of a character whose rest has not come. */
+GUMBEL_API size_t gumbel_detokenizer_pending(const gumbel_detokenizer *detokenizer);
+
 /* The index of the string that ended the text; -1: none has, since the start or the last
  * gumbel_detokenize_end. */
 GUMBEL_API int32_t gumbel_detokenizer_stopped(const gumbel_detokenizer *detokenizer);
@@ -442,6 +452,8 @@ typedef struct gumbel_reply_options {
     const char *prompt_text;
     size_t prompt_text_length;
     size_t max_call_bytes; /* a longer call is content; 0: 1 MiB */
+    bool calls_are_text; /* nothing is taken for a call: the model was given no tools, or a grammar holds the
+                          * answer */
 } gumbel_reply_options;
 
 /* Begins a reply. options may be NULL; nothing of it is used afterwards. Destroy before the tokenizer. A
@@ -476,6 +488,9 @@ typedef struct gumbel_reply_delta {
     const char *text;   /* text_length bytes of UTF-8 to append to the part; TOOL_CALL: of its arguments, a */
     size_t text_length; /* JSON object; OTHER: of a JSON value */
     const char *warning; /* why a call has become text, or is odd; NULL: nothing to say */
+    /* CONTENT, REASONING: stands before the text where all texts of the type are one, as in
+     * gumbel_reply_message; "" but for the beginning of a part that follows another one */
+    const char *separator;
 } gumbel_reply_delta;
 
 /* Takes the next delta; false: there is none until more is added. delta->size must be set. White space around
@@ -844,6 +859,7 @@ typedef struct gumbel_generate_options {
     bool include_stop_string;          /* the text ends with the stop string, otherwise before it */
     const char *const *stop_strings;   /* [stop_string_count] as in gumbel_detokenizer_stop_at; copied */
     size_t stop_string_count;
+    bool stop_in_answer; /* stop strings hold for the answer alone, see gumbel_detokenizer_stop_in_answer */
     /* What the answer is held to, up to a stop token; NULL: nothing. Where the tokenizer's replies have
      * reasoning and the prompt has opened it, from its end on; with reasons also where the answer itself
      * opens it. */
@@ -1060,7 +1076,7 @@ typedef struct gumbel_submission {
     const gumbel_sampling *sampling; /* NULL: gumbel_sampling_defaults of the program */
     bool has_seed;                   /* false: one is drawn; the TOKEN events tell it */
     bool wants_logprob, ignore_stop; /* as in gumbel_generate_options, like the next */
-    bool show_special, include_stop_string;
+    bool show_special, include_stop_string, stop_in_answer;
     bool no_prefix_cache; /* begins with nobody's states, and leaves none */
     uint64_t seed;    /* token i of answer 0 is drawn with seed + i, of another with gumbel_answer_seed + i */
     uint32_t answers; /* so many to the one prompt; 0: 1 */

@@ -230,9 +230,10 @@ static gumbel_status read_text(export_job *job, gumbel_error *error) {
                job->text.token_count, vocab_size);
     if (job->text.token_count == 0)
         return GUMBEL_OK;
-    const gb_blob vocabulary = {job->text.tokenizer.data, job->text.tokenizer.size};
-    return gb_choose_reply_format(job->source.is_gguf ? NULL : job->source.directory, job->model->name,
-                                  &vocabulary, options->log, options->log_user, &job->reply_format, error);
+    const gb_blob vocabulary = {job->text.tokenizer.data, job->text.tokenizer.size},
+                  templates = {job->text.chat.data, job->text.chat.size};
+    return gb_choose_reply_format(job->source.is_gguf ? NULL : job->source.directory, &templates, &vocabulary,
+                                  options->log, options->log_user, &job->reply_format, error);
 }
 
 static void add_stop(export_job *job, int32_t token) {

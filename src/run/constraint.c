@@ -3,19 +3,11 @@
 
 #include "base/memory.h"
 #include "grammar/api.h"
-#include "text/reply/reply.h"
-#include "text/reply/reply_format.h"
-#include "text/tokenizer/tokenizer.h"
+#include "text/reply/reasoning.h"
 
 #include <string.h>
 
-enum { MOST_MARKS = 8, PLACE = 400 };
-
-/* Tokens that open something, or close it. */
-typedef struct mark_list {
-    int32_t tokens[MOST_MARKS];
-    size_t count;
-} mark_list;
+enum { PLACE = 400 };
 
 typedef enum gb_constraint_phase {
     AT_THE_BEGINNING, /* the first token may open reasoning */
@@ -27,9 +19,7 @@ typedef enum gb_constraint_phase {
 struct gb_constraint {
     gumbel_matcher *matcher; /* NULL: any answer will do */
     gb_constraint_phase phase;
-    mark_list open, close; /* of reasoning */
-    mark_list calls;       /* open calls of tools, also within reasoning */
-    int32_t closing;       /* the one that is drawn where the budget is spent; -1: none */
+    gb_reasoning_marks marks;
     bool has_budget;
     uint32_t budget;     /* what is left of it */
     bool may_call;       /* the answer may begin with a call */
@@ -44,55 +34,6 @@ struct gb_constraint {
 
 /* ---- Reasoning ----------------------------------------------------------------------------------------- */
 
-static bool has(const mark_list *list, int32_t token) {
-    for (size_t i = 0; i < list->count; i++)
-        if (list->tokens[i] == token)
-            return true;
-    return false;
-}
-
-/* Adds the tokens that a delimiter is spelled with. */
-static void add_marks(const gumbel_tokenizer *tokenizer, const gb_text_pattern *delimiter, mark_list *list) {
-    for (size_t i = 0; delimiter && i < tokenizer->reply_mark_count && list->count < MOST_MARKS; i++) {
-        const gb_mark *mark = &tokenizer->reply_marks[i];
-        if (gb_pattern_mentions(delimiter, mark->text, mark->length))
-            list->tokens[list->count++] = mark->token;
-    }
-}
-
-/* The first of the texts that close the field, where it is a token; otherwise any token that does. */
-static int32_t closing_of(const gumbel_tokenizer *tokenizer, const gb_reply_field *field,
-                          const mark_list *close) {
-    const json_t *fields = json_object_get(tokenizer->reply_format->source, "fields");
-    const json_t *texts = json_object_get(json_object_get(fields, field->name), "close");
-    const char *first = json_string_value(json_is_array(texts) ? json_array_get(texts, 0) : texts);
-    for (size_t i = 0; first && i < tokenizer->reply_mark_count; i++) {
-        const gb_mark *mark = &tokenizer->reply_marks[i];
-        if (mark->length == strlen(first) && memcmp(mark->text, first, mark->length) == 0)
-            return mark->token;
-    }
-    return close->count > 0 ? close->tokens[0] : -1;
-}
-
-static gumbel_status find_marks(const gumbel_tokenizer *tokenizer, gb_constraint *constraint,
-                                gumbel_error *error) {
-    const gb_reply_format *format = tokenizer->reply_format;
-    for (int i = 0; format && i < format->field_count; i++) {
-        const gb_reply_field *field = &format->fields[i];
-        if (field->type == GUMBEL_PART_TOOL_CALL)
-            add_marks(tokenizer, field->open, &constraint->calls);
-        if (field->type != GUMBEL_PART_REASONING)
-            continue;
-        add_marks(tokenizer, field->open, &constraint->open);
-        add_marks(tokenizer, field->close, &constraint->close);
-        constraint->closing = closing_of(tokenizer, field, &constraint->close);
-        if (constraint->has_budget && constraint->closing < 0)
-            return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
-                           "reasoning_budget: no token of the program's tokenizer closes reasoning");
-    }
-    return GUMBEL_OK;
-}
-
 static bool is_spent(const gb_constraint *constraint) {
     return constraint->has_budget && constraint->budget == 0;
 }
@@ -101,7 +42,7 @@ static bool is_spent(const gb_constraint *constraint) {
 static bool is_free(const gb_constraint *constraint) {
     const gumbel_matcher *matcher = constraint->matcher;
     if (is_spent(constraint))
-        return constraint->phase != IN_REASONING && !matcher && constraint->open.count == 0;
+        return constraint->phase != IN_REASONING && !matcher && constraint->marks.open.count == 0;
     if (!matcher)
         return true;
     return gumbel_matcher_may_end(matcher) &&
@@ -110,27 +51,26 @@ static bool is_free(const gb_constraint *constraint) {
 
 /* Whether the answer may begin with a call. */
 static bool may_call(const gb_constraint *constraint) {
-    if (constraint->calls.count == 0)
+    if (constraint->marks.calls.count == 0)
         return true;
     if (!constraint->matcher ||
-        gumbel_matcher_accept(constraint->matcher, constraint->calls.tokens[0], NULL) != GUMBEL_OK)
+        gumbel_matcher_accept(constraint->matcher, constraint->marks.calls.tokens[0], NULL) != GUMBEL_OK)
         return false;
     return gumbel_matcher_rollback(constraint->matcher, 1, NULL) == GUMBEL_OK;
 }
 
-/* Whether the prompt ends within reasoning. */
 static gumbel_status find_phase(const gumbel_tokenizer *tokenizer, const gb_constraint_options *options,
                                 gb_constraint *constraint, gumbel_error *error) {
-    constraint->phase = options->reasons && constraint->open.count > 0 ? AT_THE_BEGINNING : IN_THE_ANSWER;
-    if (constraint->close.count == 0)
-        return GUMBEL_OK;
-    const gumbel_reply_options of_prompt = {
-        .size = sizeof of_prompt, .prompt = options->prompt, .prompt_count = options->prompt_count};
-    gumbel_reply *reply;
-    GB_TRY(gumbel_reply_create(tokenizer, &of_prompt, &reply, error));
-    if (reply->field >= 0 && reply->format->fields[reply->field].type == GUMBEL_PART_REASONING)
-        constraint->phase = IN_REASONING;
-    gumbel_reply_destroy(reply);
+    const gb_reasoning_marks *marks = &constraint->marks;
+    bool opens = false;
+    if (constraint->has_budget && marks->closing < 0)
+        return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
+                       "reasoning_budget: no token of the program's tokenizer closes reasoning");
+    if (marks->close.count > 0)
+        GB_TRY(gb_prompt_opens_reasoning(tokenizer, options->prompt, options->prompt_count, &opens, error));
+    constraint->phase = opens                                       ? IN_REASONING
+                        : options->reasons && marks->open.count > 0 ? AT_THE_BEGINNING
+                                                                    : IN_THE_ANSWER;
     return GUMBEL_OK;
 }
 
@@ -152,14 +92,14 @@ static void set_words(gb_constraint *constraint, const int32_t *tokens, size_t c
 static void mask_reasoning(gb_constraint *constraint) {
     if (is_spent(constraint)) {
         fill_words(constraint, 0);
-        set_words(constraint, &constraint->closing, 1, true);
+        set_words(constraint, &constraint->marks.closing, 1, true);
         return;
     }
     fill_words(constraint, 0xFF);
     if (!gumbel_matcher_may_end(constraint->matcher))
         set_words(constraint, constraint->end_tokens, constraint->end_token_count, false);
     if (!constraint->may_call)
-        set_words(constraint, constraint->calls.tokens, constraint->calls.count, false);
+        set_words(constraint, constraint->marks.calls.tokens, constraint->marks.calls.count, false);
 }
 
 static gumbel_status mask_answer(gb_constraint *constraint, gumbel_error *error) {
@@ -168,7 +108,8 @@ static gumbel_status mask_answer(gb_constraint *constraint, gumbel_error *error)
     else
         fill_words(constraint, 0xFF);
     if (is_spent(constraint) || constraint->phase == AT_THE_BEGINNING)
-        set_words(constraint, constraint->open.tokens, constraint->open.count, !is_spent(constraint));
+        set_words(constraint, constraint->marks.open.tokens, constraint->marks.open.count,
+                  !is_spent(constraint));
     return GUMBEL_OK;
 }
 
@@ -235,10 +176,9 @@ static gumbel_status fill(const gb_constraint_options *options, gb_constraint *c
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for a grammar's masks");
     for (size_t i = 0; i < options->end_token_count; i++)
         constraint->end_tokens[constraint->end_token_count++] = options->end_tokens[i];
-    constraint->closing = -1;
     constraint->has_budget = options->has_reasoning_budget;
     constraint->budget = options->reasoning_budget;
-    GB_TRY(find_marks(tokenizer, constraint, error));
+    constraint->marks = gb_read_reasoning_marks(tokenizer);
     GB_TRY(find_phase(tokenizer, options, constraint, error));
     if (grammar)
         GB_TRY(gumbel_matcher_create(grammar, options->end_tokens, options->end_token_count,
@@ -283,7 +223,7 @@ static bool is_end(const gb_constraint *constraint, int32_t token) {
 
 static gumbel_status take_answer(gb_constraint *constraint, int32_t token, gumbel_error *error) {
     const bool may_reason = constraint->phase == AT_THE_BEGINNING || constraint->is_free;
-    if (may_reason && has(&constraint->open, token)) {
+    if (may_reason && gb_is_mark_of(&constraint->marks.open, token)) {
         constraint->phase = IN_REASONING;
         return GUMBEL_OK;
     }
@@ -299,9 +239,9 @@ static gumbel_status take_answer(gb_constraint *constraint, int32_t token, gumbe
 static gumbel_status take_token(gb_constraint *constraint, int32_t token, gumbel_error *error) {
     if (constraint->phase != IN_REASONING)
         return take_answer(constraint, token, error);
-    if (constraint->matcher && (is_end(constraint, token) || has(&constraint->calls, token)))
+    if (constraint->matcher && (is_end(constraint, token) || gb_is_mark_of(&constraint->marks.calls, token)))
         return take_answer(constraint, token, error);
-    if (has(&constraint->close, token))
+    if (gb_is_mark_of(&constraint->marks.close, token))
         constraint->phase = IN_THE_ANSWER;
     else if (constraint->budget > 0)
         constraint->budget--;

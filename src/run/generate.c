@@ -63,14 +63,16 @@ static void keep_sampling(gumbel_session *session, const gumbel_sampling *given)
 }
 
 /* Makes what spells the generation's tokens out; NULL: nothing does. */
-static gumbel_status make_text(const gumbel_generate_options *options, gumbel_detokenizer **text,
-                               gumbel_error *error) {
+static gumbel_status make_text(const gumbel_generate_options *options, const int32_t *prompt, size_t count,
+                               gumbel_detokenizer **text, gumbel_error *error) {
     *text = NULL;
     if (!options->tokenizer)
         return GUMBEL_OK;
     GB_TRY(gumbel_detokenizer_create(options->tokenizer, options->show_special, text, error));
-    const gumbel_status status = gumbel_detokenizer_stop_at(
+    gumbel_status status = gumbel_detokenizer_stop_at(
         *text, options->stop_strings, options->stop_string_count, options->include_stop_string, error);
+    if (status == GUMBEL_OK && options->stop_in_answer && options->stop_string_count > 0)
+        status = gumbel_detokenizer_stop_in_answer(*text, prompt, count, error);
     if (status != GUMBEL_OK)
         gumbel_detokenizer_destroy(*text);
     return status;
@@ -104,7 +106,7 @@ static gumbel_status prepare(gumbel_session *session, const gumbel_generate_opti
     gumbel_detokenizer *text;
     gb_constraint *constraint;
     GB_TRY(make_constraint(session, options, prompt, count, &constraint, error));
-    const gumbel_status status = make_text(options, &text, error);
+    const gumbel_status status = make_text(options, prompt, count, &text, error);
     if (status != GUMBEL_OK) {
         gb_constraint_destroy(constraint);
         return status;

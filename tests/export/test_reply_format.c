@@ -12,6 +12,7 @@
 #include "base/file_map.h"
 #include "base/memory.h"
 #include "export/text/reply_families.h"
+#include "export/text/reply_formats.h"
 #include "support/assertions.h"
 #include "support/paths.h"
 #include "support/programs/program_file.h"
@@ -40,8 +41,9 @@ static void keep_line(void *user, gumbel_log_level level, const char *line) {
     snprintf(last_line, sizeof last_line, "%s", line);
 }
 
-/* The format that a directory with this tokenizer_config.json gets. */
-static const char *choose(const char *config, const char *architecture) {
+/* The format that a directory with this tokenizer_config.json gets, whose template and vocabulary have these
+ * texts in them. */
+static const char *choose(const char *config, const char *template_text, const char *spellings) {
     static gb_byte_buffer bytes;
     char *end;
     bytes.size = 0;
@@ -52,43 +54,58 @@ static const char *choose(const char *config, const char *architecture) {
     snprintf(directory, sizeof directory, "%s", path);
     end = strrchr(directory, '/');
     *end = 0;
-    assert_ok(gb_choose_reply_format(directory, architecture, NULL, keep_line, NULL, &bytes, &error), &error);
+    const gb_blob templates = {(const uint8_t *)template_text, strlen(template_text)},
+                  vocabulary = {(const uint8_t *)spellings, strlen(spellings)};
+    assert_ok(gb_choose_reply_format(directory, &templates, &vocabulary, keep_line, NULL, &bytes, &error),
+              &error);
     return bytes.size > 0 ? (const char *)bytes.data : "";
+}
+
+#define CHATML "{{ '<|im_start|>' + role }}"
+#define HERMES CHATML "<tool_call>\n{\"name\": NAME, \"arguments\": {}}\n</tool_call>"
+#define GEMMA "<|turn>model\n{{ '<|tool_call>call:' }}"
+#define LLAMA "<|start_header_id|>assistant {\"name\": NAME, \"parameters\": {}}"
+
+/* Marks of the template and tokens of the vocabulary say it. */
+static void test_marks(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *spellings, *name;
+    } cases[] = {
+        {GEMMA, "<|turn><turn|>", "gemma4"},
+        {GEMMA, "<start_of_turn>", NULL},
+        {HERMES, "<|im_start|><|im_end|>", "qwen3"},
+        {HERMES, "<|start_header_id|><|im_start|>", "qwen3"},
+        {HERMES, "<im_start|>", NULL},
+        {HERMES "<function=F><parameter=P>", "<|im_start|><tool_call>", "qwen3_5"},
+        {CHATML, "<|im_start|><|im_end|>", NULL}, /* SmolLM2, an architecture llama, calls nothing */
+        {LLAMA, "<|start_header_id|>", "llama3"},
+        {"<|start_header_id|>assistant", "<|start_header_id|>", NULL}, /* nor does Llama 3 without a point */
+        {CHATML "{{ content.split('</think>') }}", "<|im_start|>", "think"},
+        {"", "<|im_start|><|turn><|start_header_id|>", NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_string_equal(choose("{}", cases[i].text, cases[i].spellings),
+                            cases[i].name ? gb_known_reply_format(cases[i].name) : "");
 }
 
 static void test_choice(void **state) {
     (void)state;
     const char *own = "{\"response_template\": {\"start_anchor\": \"A\", \"fields\": {\"content\": {}}}}";
-    assert_string_equal(choose("{}", "gemma4"), gb_known_reply_format("gemma4"));
-    assert_string_equal(choose("{}", "qwen3_5_moe"), gb_known_reply_format("qwen3_5"));
-    assert_string_equal(choose("{}", "qwen2"), gb_known_reply_format("qwen3"));
-    assert_string_equal(choose("{}", "smollm3"), gb_known_reply_format("qwen3"));
-    assert_string_equal(choose("{}", "other"), "");
+    assert_string_equal(choose("{}", GEMMA, "<|turn>"), gb_known_reply_format("gemma4"));
     assert_string_equal(last_line, "");
-    assert_string_equal(choose(own, "gemma4"), "{\"start_anchor\":\"A\",\"fields\":{\"content\":{}}}");
+    assert_string_equal(choose(own, GEMMA, "<|turn>"),
+                        "{\"start_anchor\":\"A\",\"fields\":{\"content\":{}}}");
     static const char calls[] =
         "{\"response_template\": {\"start_anchor\": \"A\", \"fields\": {\"tool_calls\": "
         "{\"open\": \"B\", \"close\": \"C\", \"content\": \"json\"}}}}";
-    assert_non_null(strstr(choose(calls, "gemma4"), "\"written\":{\"call\":\"<|tool_call>call:{name}"));
-    assert_null(strstr(choose(calls, "qwen3_5"), "written"));
-    assert_null(strstr(choose(calls, "other"), "written"));
-    assert_string_equal(choose("{\"response_template\": {\"fields\": {}}}", "gemma4"),
+    assert_non_null(
+        strstr(choose(calls, GEMMA, "<|turn>"), "\"written\":{\"call\":\"<|tool_call>call:{name}"));
+    assert_null(strstr(choose(calls, HERMES "<function=<parameter=", "<|im_start|>"), "written"));
+    assert_null(strstr(choose(calls, CHATML, "<|im_start|>"), "written"));
+    assert_string_equal(choose("{\"response_template\": {\"fields\": {}}}", GEMMA, "<|turn>"),
                         gb_known_reply_format("gemma4"));
     assert_non_null(strstr(last_line, "tokenizer_config.json: response_template: fields"));
-}
-
-/* A model of the architecture that was trained with other marks gets none. */
-static void test_marker(void **state) {
-    (void)state;
-    static const char chatml[] = "<|im_start|><|im_end|>", other[] = "<im_start|>";
-    const gb_blob blobs[] = {{(const uint8_t *)chatml, sizeof chatml - 1},
-                             {(const uint8_t *)other, sizeof other - 1}};
-    for (size_t i = 0; i < 2; i++) {
-        gb_byte_buffer bytes = {0};
-        assert_ok(gb_choose_reply_format(NULL, "qwen2", &blobs[i], NULL, NULL, &bytes, &error), &error);
-        assert_int_equal(bytes.size > 0, i == 0);
-        gb_buffer_free(&bytes);
-    }
 }
 
 /* ---- In a program -------------------------------------------------------------------------------------- */
@@ -204,7 +221,7 @@ static void test_damaged(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_choice), cmocka_unit_test(test_marker),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_choice), cmocka_unit_test(test_marks),
                                        cmocka_unit_test(test_gemma), cmocka_unit_test(test_qwen),
                                        cmocka_unit_test(test_damaged)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,7 +4,7 @@
  * it says whole, and nothing of it may be lost. The first byte chooses the format: a known one, or the JSON
  * up to the first zero byte.
  */
-#include "export/text/reply_families.h"
+#include "export/text/reply_formats.h"
 #include "support/paths.h"
 #include "support/reply_text.h"
 #include "text/base/utf8.h"

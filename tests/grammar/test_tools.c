@@ -3,7 +3,7 @@
  * Calls of tools as both families write them: which texts a grammar takes, and that the reply format makes of
  * each text it takes calls with arguments of their types.
  */
-#include "export/text/reply_families.h"
+#include "export/text/reply_formats.h"
 #include "gumbel.h"
 #include "support/assertions.h"
 #include "support/paths.h"

@@ -40,6 +40,7 @@ typedef struct fake_generator {
 typedef struct fake_answer {
     fake_generator *fake;
     gumbel_submission submission;
+    gumbel_detokenizer *detokenizer; /* with the submission's stop strings */
     uint64_t request;
 } fake_answer;
 
@@ -64,29 +65,38 @@ static void *fake_thread(void *user) {
     fake_answer *answer = user;
     fake_generator *fake = answer->fake;
     const size_t count = fake->count * (fake->repeats > 0 ? fake->repeats : 1);
-    gumbel_detokenizer *detokenizer;
-    gumbel_detokenizer_create(fake->tokenizer, false, &detokenizer, NULL);
     size_t i = 0;
-    for (; i < count && !atomic_load(&fake->is_cancelled); i++) {
+    int32_t stop = -1;
+    for (; i < count && stop < 0 && !atomic_load(&fake->is_cancelled); i++) {
         gumbel_event event = {.type = GUMBEL_EVENT_TOKEN,
                               .token = fake->tokens[i % fake->count],
                               .seed = answer->submission.seed + i,
                               .logprob = -0.5f};
-        gumbel_detokenize(detokenizer, event.token, &event.text, &event.text_length, NULL);
+        gumbel_detokenize(answer->detokenizer, event.token, &event.text, &event.text_length, NULL);
+        stop = gumbel_detokenizer_stopped(answer->detokenizer);
         fake_event(answer, event, 0);
     }
-    gumbel_detokenizer_destroy(detokenizer);
+    gumbel_detokenizer_destroy(answer->detokenizer);
     const gumbel_usage usage = fake_usage(answer, i);
     const gumbel_status status = atomic_load(&fake->is_cancelled) ? GUMBEL_ERROR_CANCELLED : fake->fails;
     fake_event(answer,
                (gumbel_event){.type = status == GUMBEL_OK ? GUMBEL_EVENT_FINISH : GUMBEL_EVENT_ERROR,
-                              .finish = fake->finish,
+                              .finish = stop < 0 ? fake->finish : GUMBEL_FINISH_STOP_STRING,
                               .status = status,
                               .message = "a row has a NaN",
                               .usage = &usage},
                0);
     free(answer);
     return NULL;
+}
+
+static gumbel_detokenizer *fake_text(const gumbel_tokenizer *tokenizer, const gumbel_submission *submission) {
+    gumbel_detokenizer *text;
+    gumbel_detokenizer_create(tokenizer, false, &text, NULL);
+    gumbel_detokenizer_stop_at(text, submission->stop_strings, submission->stop_string_count, false, NULL);
+    if (submission->stop_in_answer && submission->stop_string_count > 0)
+        gumbel_detokenizer_stop_in_answer(text, submission->tokens, submission->token_count, NULL);
+    return text;
 }
 
 static gumbel_status fake_submit(void *user, const gumbel_submission *submission, uint64_t *request,
@@ -97,7 +107,10 @@ static gumbel_status fake_submit(void *user, const gumbel_submission *submission
         return error->status;
     }
     fake_answer *answer = malloc(sizeof *answer);
-    *answer = (fake_answer){.fake = fake, .submission = *submission, .request = fake->thread_count + 1};
+    *answer = (fake_answer){.fake = fake,
+                            .submission = *submission,
+                            .detokenizer = fake_text(fake->tokenizer, submission),
+                            .request = fake->thread_count + 1};
     fake->last = *submission;
     *request = answer->request;
     pthread_create(&fake->threads[fake->thread_count++ % FAKE_REQUESTS], NULL, fake_thread, answer);

@@ -340,9 +340,11 @@ class Thinking(unittest.TestCase):
             self.assertTrue(message.content)
 
     def test_stop_within_a_mark(self):
-        """A stop string ends a thought, whose mark is a token."""
+        """A stop string ends a thought, whose mark is a token, where it is asked to."""
         thought = self.ask().choices[0].message.reasoning_content
-        cut = self.ask(stop=[thought[5:9]]).choices[0].message
+        whole = self.ask(stop=[thought[5:9]]).choices[0].message
+        self.assertEqual(whole.reasoning_content, thought)
+        cut = self.ask(stop=[thought[5:9]], extra_body={"stop_in_reasoning": True}).choices[0].message
         self.assertEqual((cut.reasoning_content or "").strip(), thought[:5].strip())
         self.assertFalse(cut.content)
 

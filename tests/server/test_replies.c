@@ -172,6 +172,69 @@ static void a_streamed_chat(void **state) {
     assert_non_null(strstr(stream, "\n\ndata: [DONE]\n\n"));
 }
 
+/* Texts around a call are joined alike, whole and streamed. */
+static void texts_around_a_call(void **state) {
+    (void)state;
+    int status;
+    char joined[4096];
+    static const char answer[] =
+        "</think>\n\nLet me see. <tool_call>\n<function=weather>\n</function>\n</tool_call> Done.<|im_end|>";
+    fake_say(&fake, answer);
+    json_t *reply = post_json("/v1/chat/completions", "{" ASK "," TOOLS "}", 200);
+    assert_text(reply, "choices.0.message.content", "Let me see.\n\nDone.");
+    json_decref(reply);
+    fake_say(&fake, answer);
+    const char *stream = post("/v1/chat/completions", "{" ASK "," TOOLS ",\"stream\":true}", &status);
+    fake_join(&fake);
+    join_events(stream, "choices.0.delta.content", joined);
+    assert_string_equal(joined, "Let me see.\n\nDone.");
+}
+
+/* Stop strings hold for the answer, whose leading white space is not part of it. */
+static void stop_strings(void **state) {
+    (void)state;
+    static const struct {
+        const char *fields, *reasoning, *content;
+    } cases[] = {
+        {"\"stop\":[\"\\n\\n\"]", "One.\n\nTwo.", "Three \xF0\x9F\x98\x80 four."},
+        {"\"stop\":[\"\xF0\x9F\x98\x8A\"]", "One.\n\nTwo.", "Three \xF0\x9F\x98\x80 four.\n\nFive"},
+        {"\"stop\":\"Five\"", "One.\n\nTwo.", "Three \xF0\x9F\x98\x80 four."},
+        {"\"stop\":\"Two\",\"stop_in_reasoning\":true", "One.", ""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char body[256], joined[4096];
+        int status;
+        fake_say(&fake, "One.\n\nTwo.\n</think>\n\nThree \xF0\x9F\x98\x80 four.\n\nFive "
+                        "\xF0\x9F\x98\x8A six.<|im_end|>");
+        snprintf(body, sizeof body, "{" ASK ",%s}", cases[i].fields);
+        json_t *reply = post_json("/v1/chat/completions", body, 200);
+        assert_text(reply, "choices.0.message.reasoning_content", cases[i].reasoning);
+        assert_text(reply, "choices.0.message.content", cases[i].content);
+        json_decref(reply);
+        snprintf(body, sizeof body, "{" ASK ",%s,\"stream\":true}", cases[i].fields);
+        const char *stream = post("/v1/chat/completions", body, &status);
+        fake_join(&fake);
+        join_events(stream, "choices.0.delta.content", joined);
+        assert_string_equal(joined, cases[i].content);
+    }
+}
+
+/* Without tools nothing is a call. */
+static void a_chat_without_tools(void **state) {
+    (void)state;
+    static const char call[] = "<tool_call>\n<function=weather>\n</function>\n</tool_call>";
+    char answer[256];
+    snprintf(answer, sizeof answer, "</think>\n\n%s<|im_end|>", call);
+    static const char *const bodies[] = {"{" ASK "}", "{" ASK "," TOOLS ",\"tool_choice\":\"none\"}"};
+    for (size_t i = 0; i < 2; i++) {
+        fake_say(&fake, answer);
+        json_t *reply = post_json("/v1/chat/completions", bodies[i], 200);
+        assert_text(reply, "choices.0.message.content", call);
+        assert_text(reply, "choices.0.finish_reason", "stop");
+        json_decref(reply);
+    }
+}
+
 /* ---- Messages and responses ---------------------------------------------------------------------------- */
 
 #define ANTHROPIC_TOOLS "\"tools\":[{\"name\":\"weather\",\"input_schema\":" SCHEMA "}]"
@@ -333,11 +396,19 @@ static void a_late_failure(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_chat),         cmocka_unit_test(a_streamed_chat),
-        cmocka_unit_test(a_message),      cmocka_unit_test(a_streamed_message),
-        cmocka_unit_test(a_response),     cmocka_unit_test(a_streamed_response),
-        cmocka_unit_test(a_full_queue),   cmocka_unit_test(an_early_failure),
-        cmocka_unit_test(a_late_failure), cmocka_unit_test(a_grammar),
+        cmocka_unit_test(a_chat),
+        cmocka_unit_test(a_streamed_chat),
+        cmocka_unit_test(texts_around_a_call),
+        cmocka_unit_test(a_chat_without_tools),
+        cmocka_unit_test(stop_strings),
+        cmocka_unit_test(a_message),
+        cmocka_unit_test(a_streamed_message),
+        cmocka_unit_test(a_response),
+        cmocka_unit_test(a_streamed_response),
+        cmocka_unit_test(a_full_queue),
+        cmocka_unit_test(an_early_failure),
+        cmocka_unit_test(a_late_failure),
+        cmocka_unit_test(a_grammar),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

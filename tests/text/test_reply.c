@@ -4,7 +4,7 @@
  */
 #include "golden.h"
 
-#include "export/text/reply_families.h"
+#include "export/text/reply_formats.h"
 #include "support/assertions.h"
 #include "support/paths.h"
 #include "support/reply_text.h"

@@ -5,7 +5,7 @@
 #include "golden.h"
 
 #include "base/clock.h"
-#include "export/text/reply_families.h"
+#include "export/text/reply_formats.h"
 #include "support/assertions.h"
 #include "support/paths.h"
 #include "support/reply_text.h"

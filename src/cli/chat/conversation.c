@@ -38,6 +38,7 @@ static gumbel_status generate(cli_conversation *conversation, const int32_t *tok
         .tokenizer = conversation->model->tokenizer,
         .grammar = conversation->grammar,
         .reasons = conversation->reasons,
+        .stop_in_answer = true,
         .has_reasoning_budget = conversation->has_reasoning_budget,
         .reasoning_budget = conversation->reasoning_budget,
     };

@@ -31,18 +31,20 @@ static gumbel_status check_room(const cli_model *model, size_t count, gumbel_err
 }
 
 /* What spells the tokens out, as gumbel_generate does it. */
-static gumbel_status prepare_text(cli_generator *generator, const gumbel_generate_options *options,
-                                  gumbel_error *error) {
+static gumbel_status prepare_text(cli_generator *generator, const int32_t *prompt, size_t count,
+                                  const gumbel_generate_options *options, gumbel_error *error) {
     gumbel_detokenizer_destroy(generator->detokenizer);
     generator->detokenizer = NULL;
     if (!options->tokenizer)
         return GUMBEL_OK;
     gumbel_status status =
         gumbel_detokenizer_create(options->tokenizer, options->show_special, &generator->detokenizer, error);
-    if (status != GUMBEL_OK)
-        return status;
-    return gumbel_detokenizer_stop_at(generator->detokenizer, options->stop_strings,
-                                      options->stop_string_count, options->include_stop_string, error);
+    if (status == GUMBEL_OK)
+        status = gumbel_detokenizer_stop_at(generator->detokenizer, options->stop_strings,
+                                            options->stop_string_count, options->include_stop_string, error);
+    if (status == GUMBEL_OK && options->stop_in_answer)
+        status = gumbel_detokenizer_stop_in_answer(generator->detokenizer, prompt, count, error);
+    return status;
 }
 
 gumbel_status cli_generator_begin(cli_generator *generator, const int32_t *tokens, size_t count,
@@ -62,7 +64,7 @@ gumbel_status cli_generator_begin(cli_generator *generator, const int32_t *token
     }
     gumbel_status status = check_room(model, generator->prompt.count + count, error);
     if (status == GUMBEL_OK)
-        status = prepare_text(generator, options, error);
+        status = prepare_text(generator, tokens, count, options, error);
     if (status != GUMBEL_OK)
         return status;
     for (size_t i = 0; i < count; i++)

@@ -106,6 +106,7 @@ static gumbel_status answer(const run_arguments *arguments, run_state *state, gu
         .wants_logprob = state->output.logprobs,
         .top_logprobs = (uint32_t)run->top_logprobs.value,
         .tokenizer = state->model.tokenizer,
+        .stop_in_answer = state->conversation != NULL,
         .grammar = state->grammar,
         .reasons = arguments->template.thinking == GUMBEL_THINKING_ON,
     };

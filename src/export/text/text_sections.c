@@ -110,12 +110,13 @@ void gb_text_sections_free(gb_text_sections *sections) {
     gb_buffer_free(&sections->chat);
 }
 
-static gumbel_status create_owning(gb_text_sections *sections, gumbel_tokenizer **tokenizer,
-                                   gumbel_error *error) {
+static gumbel_status create_owning(const char *checkpoint, gb_text_sections *sections,
+                                   gumbel_tokenizer **tokenizer, gumbel_error *error) {
+    const gb_blob templates = {sections->chat.data, sections->chat.size};
     GB_TRY(make_tokenizer(sections, tokenizer, error));
     gb_tokenizer_keep(*tokenizer, sections->tokenizer.data);
     sections->tokenizer = (gb_byte_buffer){0};
-    return GUMBEL_OK;
+    return gb_give_reply_format(checkpoint, &templates, *tokenizer, error);
 }
 
 static gumbel_status read_gguf(const char *path, gb_text_sections *sections, gumbel_error *error) {
@@ -143,10 +144,8 @@ gumbel_status gumbel_export_tokenizer(const char *checkpoint, gumbel_tokenizer *
     gumbel_status status = gb_is_gguf(checkpoint) ? read_gguf(checkpoint, &sections, error)
                                                   : read_directory(checkpoint, &sections, error);
     if (status == GUMBEL_OK)
-        status = create_owning(&sections, tokenizer, error);
+        status = create_owning(checkpoint, &sections, tokenizer, error);
     gb_text_sections_free(&sections);
-    if (status == GUMBEL_OK)
-        status = gb_give_reply_format(checkpoint, *tokenizer, error);
     if (status != GUMBEL_OK) {
         gumbel_tokenizer_destroy(*tokenizer);
         *tokenizer = NULL;

@@ -101,8 +101,12 @@ static gumbel_status make_text(const gumbel_submission *submission, gb_answer *a
     if (!submission->tokenizer)
         return GUMBEL_OK;
     GB_TRY(gumbel_detokenizer_create(submission->tokenizer, submission->show_special, &answer->text, error));
-    return gumbel_detokenizer_stop_at(answer->text, submission->stop_strings, submission->stop_string_count,
-                                      submission->include_stop_string, error);
+    GB_TRY(gumbel_detokenizer_stop_at(answer->text, submission->stop_strings, submission->stop_string_count,
+                                      submission->include_stop_string, error));
+    return submission->stop_in_answer && submission->stop_string_count > 0
+               ? gumbel_detokenizer_stop_in_answer(answer->text, submission->tokens, submission->token_count,
+                                                   error)
+               : GUMBEL_OK;
 }
 
 /* Adds a position to those of snapshots, in order, each once. The earliest ones yield. */

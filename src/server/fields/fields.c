@@ -53,6 +53,7 @@ const server_field server_fields[] = {
     {"ignore_eos", ANSWER, server_take_ignore_eos},
     {"stop stop_sequences", ANSWER, server_take_stop},
     {"include_stop_str_in_output", ANSWER, server_take_include_stop},
+    {"stop_in_reasoning", ANSWER, server_take_stop_in_reasoning},
     {"stop_token_ids", ANSWER, server_take_stop_tokens},
 
     /* what it is held to, beside output_config */

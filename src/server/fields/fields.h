@@ -29,13 +29,14 @@ server_take server_take_model, server_take_prompt, server_take_messages, server_
     server_take_generation_prompt, server_take_continue, server_take_add_special, server_take_seed,
     server_take_bias, server_take_answers, server_take_best_of, server_take_max_tokens,
     server_take_min_tokens, server_take_ignore_eos, server_take_skip_special, server_take_stop,
-    server_take_include_stop, server_take_stop_tokens, server_take_cache_prompt, server_take_priority,
-    server_take_logprobs, server_take_top_logprobs, server_take_stream, server_take_stream_options,
-    server_take_echo, server_take_format, server_take_schema, server_take_grammar, server_take_regex,
-    server_take_choice, server_take_structured, server_take_output_config, server_take_modalities,
-    server_take_verbosity, server_take_previous, server_take_instructions, server_take_store,
-    server_take_reasoning, server_take_truncation, server_take_background, server_take_text,
-    server_take_include, server_take_thinking, server_take_parallel_calls, server_take_reasoning_budget,
-    server_take_timings, server_take_window, server_take_any;
+    server_take_include_stop, server_take_stop_in_reasoning, server_take_stop_tokens,
+    server_take_cache_prompt, server_take_priority, server_take_logprobs, server_take_top_logprobs,
+    server_take_stream, server_take_stream_options, server_take_echo, server_take_format, server_take_schema,
+    server_take_grammar, server_take_regex, server_take_choice, server_take_structured,
+    server_take_output_config, server_take_modalities, server_take_verbosity, server_take_previous,
+    server_take_instructions, server_take_store, server_take_reasoning, server_take_truncation,
+    server_take_background, server_take_text, server_take_include, server_take_thinking,
+    server_take_parallel_calls, server_take_reasoning_budget, server_take_timings, server_take_window,
+    server_take_any;
 
 #endif

@@ -51,6 +51,7 @@ typedef struct server_request {
     bool has_seed;
     uint64_t seed;
     uint32_t answers, max_new_tokens, min_new_tokens;
+    bool stop_in_reasoning; /* stop strings end reasoning as well */
     bool ignore_stop, show_special, include_stop_string, no_prefix_cache, wants_logprobs;
     uint32_t top_logprobs;
     const char *stops[SERVER_MOST_STOPS];

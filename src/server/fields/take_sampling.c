@@ -157,6 +157,11 @@ bool server_take_include_stop(const char *name, json_t *value, server_request *r
     return server_read_bool(name, value, &request->include_stop_string, failure);
 }
 
+bool server_take_stop_in_reasoning(const char *name, json_t *value, server_request *request,
+                                   server_failure *failure) {
+    return server_read_bool(name, value, &request->stop_in_reasoning, failure);
+}
+
 bool server_take_stop_tokens(const char *name, json_t *value, server_request *request,
                              server_failure *failure) {
     free(request->stop_tokens);

@@ -11,8 +11,11 @@ bool server_answer_begin_reply(server_answer *answer, const server_request *requ
                                const server_model *model, const server_prompt *prompt,
                                server_failure *failure) {
     char *tools = request->tools && !request->no_tools ? json_dumps(request->tools, JSON_COMPACT) : NULL;
-    const gumbel_reply_options options = {
-        .size = sizeof options, .tools = tools, .prompt = prompt->tokens, .prompt_count = prompt->count};
+    const gumbel_reply_options options = {.size = sizeof options,
+                                          .tools = tools,
+                                          .prompt = prompt->tokens,
+                                          .prompt_count = prompt->count,
+                                          .calls_are_text = !tools};
     gumbel_error error;
     const gumbel_status status = gumbel_reply_create(model->tokenizer, &options, &answer->reply, &error);
     free(tools);
@@ -63,7 +66,8 @@ static void add_text(server_answer *answer, const server_event *event, const ser
                                       .begins = !answer->has_begun,
                                       .call = -1,
                                       .text = event->text,
-                                      .text_length = event->text_length};
+                                      .text_length = event->text_length,
+                                      .separator = ""};
     if (event->text_length > 0)
         sink->delta(sink->user, answer, &delta);
     answer->has_begun |= event->text_length > 0;

@@ -27,6 +27,7 @@ static gumbel_submission submission_of(const server_generation *generation, size
         .ignore_stop = request->ignore_stop,
         .show_special = request->show_special,
         .include_stop_string = request->include_stop_string,
+        .stop_in_answer = request->route != SERVER_COMPLETIONS && !request->stop_in_reasoning,
         .no_prefix_cache = request->no_prefix_cache,
         .answers = request->answers,
         .max_new_tokens = request->max_new_tokens,

@@ -75,7 +75,9 @@ gumbel_status server_lag_add(server_lag *lag, int32_t token, const char *text, s
         if (gumbel_detokenize(lag->detokenizer, token, &piece, &size, error) != GUMBEL_OK)
             return error->status;
         lag->given += size;
-        const waiting_token waiting = {token, lag->given};
+        /* With the first bytes of a character it waits for the rest, which may belong to a stop string. */
+        const bool is_cut = gumbel_detokenizer_pending(lag->detokenizer) > 0;
+        const waiting_token waiting = {token, lag->given + is_cut};
         server_text_add(&lag->queue, (const char *)&waiting, sizeof waiting);
     }
     forget(lag);

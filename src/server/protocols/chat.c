@@ -70,6 +70,7 @@ static json_t *call_json(const gumbel_reply_delta *delta) {
 }
 
 static void tell_delta(void *user, server_answer *answer, const gumbel_reply_delta *delta) {
+    const char *name = delta->type == GUMBEL_PART_CONTENT ? "content" : "reasoning_content";
     json_t *text;
     switch (delta->type) {
     case GUMBEL_PART_TOOL_CALL:
@@ -79,9 +80,10 @@ static void tell_delta(void *user, server_answer *answer, const gumbel_reply_del
     case GUMBEL_PART_REASONING:
         if (delta->text_length == 0)
             return;
-        server_openai_text_chunk(user, CHUNK, answer, "delta",
-                                 delta->type == GUMBEL_PART_CONTENT ? "content" : "reasoning_content",
-                                 delta->text, delta->text_length);
+        if (delta->separator[0])
+            server_openai_text_chunk(user, CHUNK, answer, "delta", name, delta->separator,
+                                     strlen(delta->separator));
+        server_openai_text_chunk(user, CHUNK, answer, "delta", name, delta->text, delta->text_length);
         return;
     case GUMBEL_PART_OTHER:
         text = json_loadb(delta->text, delta->text_length, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);

@@ -12,6 +12,7 @@
 #include "text/base/utf8.h"
 #include "text/decode/stop_matcher.h"
 #include "text/decode/token_bytes.h"
+#include "text/reply/reasoning.h"
 #include "text/tokenizer/tokenizer.h"
 
 #include <string.h>
@@ -25,6 +26,7 @@ struct gumbel_detokenizer {
     gb_stop_matcher *matcher;     /* NULL: no stop strings */
     int32_t *stop_tokens;         /* [stop_count] the special token spelled like the stop string, or -1 */
     size_t stop_count;
+    gb_answer_start start; /* stop strings hold from there on */
 };
 
 /* Bytes that one token can give: its spelling after every replacement, and the pending bytes replaced. */
@@ -97,7 +99,17 @@ gumbel_status gumbel_detokenizer_stop_at(gumbel_detokenizer *detokenizer, const 
     detokenizer->stop_tokens = tokens;
     detokenizer->stop_count = count;
     detokenizer->pending_size = 0;
+    detokenizer->start = (gb_answer_start){0};
     return GUMBEL_OK;
+}
+
+gumbel_status gumbel_detokenizer_stop_in_answer(gumbel_detokenizer *detokenizer, const int32_t *prompt,
+                                                size_t count, gumbel_error *error) {
+    return gb_await_answer(detokenizer->tokenizer, prompt, count, &detokenizer->start, error);
+}
+
+size_t gumbel_detokenizer_pending(const gumbel_detokenizer *detokenizer) {
+    return detokenizer->pending_size;
 }
 
 int32_t gumbel_detokenizer_stopped(const gumbel_detokenizer *detokenizer) {
@@ -177,17 +189,21 @@ static void take_text(gumbel_detokenizer *detokenizer, const char **text, size_t
     *length = detokenizer->output.size;
 }
 
-/* Passes the output on to the stop strings. */
-static void match_output(gumbel_detokenizer *detokenizer) {
-    if (detokenizer->matcher)
-        gb_stop_matcher_add(detokenizer->matcher, (const char *)detokenizer->output.data,
-                            detokenizer->output.size);
+/* Passes the output, which a token gave (-1: none did), on to the stop strings. */
+static void match_output(gumbel_detokenizer *detokenizer, int32_t token) {
+    const char *text = (const char *)detokenizer->output.data;
+    const size_t length = detokenizer->output.size;
+    if (!detokenizer->matcher)
+        return;
+    const size_t before = gb_before_answer(&detokenizer->start, token, text, length);
+    gb_stop_matcher_pass(detokenizer->matcher, text, before);
+    gb_stop_matcher_add(detokenizer->matcher, text + before, length - before);
 }
 
 /* Passes on what is pending as well: no more follows. */
-static void end_output(gumbel_detokenizer *detokenizer) {
+static void end_output(gumbel_detokenizer *detokenizer, int32_t token) {
     replace_pending(detokenizer, detokenizer->pending_size);
-    match_output(detokenizer);
+    match_output(detokenizer, token);
     if (detokenizer->matcher)
         gb_stop_matcher_flush(detokenizer->matcher);
 }
@@ -208,9 +224,9 @@ gumbel_status gb_detokenize(gumbel_detokenizer *detokenizer, int32_t token, bool
     if (spelling_length > 0 && is_shown(detokenizer, token))
         add_token(detokenizer, spelling, spelling_length);
     if (is_last || stop >= 0)
-        end_output(detokenizer);
+        end_output(detokenizer, token);
     else
-        match_output(detokenizer);
+        match_output(detokenizer, token);
     if (stop >= 0)
         gb_stop_matcher_stop(detokenizer->matcher, stop, spelling, spelling_length);
     take_text(detokenizer, text, length);
@@ -224,7 +240,7 @@ gumbel_status gumbel_detokenize(gumbel_detokenizer *detokenizer, int32_t token, 
 
 void gumbel_detokenize_end(gumbel_detokenizer *detokenizer, const char **text, size_t *length) {
     detokenizer->output.size = 0;
-    end_output(detokenizer);
+    end_output(detokenizer, -1);
     take_text(detokenizer, text, length);
     if (detokenizer->matcher)
         gb_stop_matcher_restart(detokenizer->matcher);

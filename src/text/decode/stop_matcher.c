@@ -169,6 +169,14 @@ void gb_stop_matcher_add(gb_stop_matcher *matcher, const char *piece, size_t siz
     }
 }
 
+void gb_stop_matcher_pass(gb_stop_matcher *matcher, const char *piece, size_t size) {
+    forget_given(matcher);
+    if (matcher->found >= 0 || size == 0)
+        return;
+    gb_buffer_append(&matcher->buffer, piece, size);
+    matcher->state = 0;
+}
+
 void gb_stop_matcher_stop(gb_stop_matcher *matcher, int32_t string, const char *spelling, size_t size) {
     forget_given(matcher);
     if (matcher->found >= 0)

@@ -23,6 +23,9 @@ void gb_stop_matcher_destroy(gb_stop_matcher *matcher);
 /* Adds a piece, whole characters of UTF-8. Of those behind a stop string nothing is kept. */
 void gb_stop_matcher_add(gb_stop_matcher *matcher, const char *piece, size_t size);
 
+/* Adds a piece that stop strings do not hold for: it comes out as it is, and none reaches across it. */
+void gb_stop_matcher_pass(gb_stop_matcher *matcher, const char *piece, size_t size);
+
 /* Ends the text as string number `string` would, spelled so, behind all that was added. The spelling is at
  * most a piece long. */
 void gb_stop_matcher_stop(gb_stop_matcher *matcher, int32_t string, const char *spelling, size_t size);

@@ -209,9 +209,12 @@ void gb_pattern_matcher_destroy(gb_pattern_matcher *matcher) {
 
 gb_text_match gb_pattern_find(const gb_text_pattern *pattern, gb_pattern_matcher *matcher, const char *text,
                               size_t length, size_t from, gb_search search) {
-    static const uint32_t options[] = {
-        [GB_SEARCH_WHOLE] = 0, [GB_SEARCH_GROWING] = PCRE2_PARTIAL_HARD, [GB_SEARCH_HERE] = PCRE2_ANCHORED};
-    pcre2_set_match_limit(matcher->limits, search == GB_SEARCH_GROWING ? MAX_GROWING_STEPS : MAX_STEPS);
+    static const uint32_t options[] = {[GB_SEARCH_WHOLE] = 0,
+                                       [GB_SEARCH_GROWING] = PCRE2_PARTIAL_HARD,
+                                       [GB_SEARCH_HERE] = PCRE2_ANCHORED,
+                                       [GB_SEARCH_HERE_GROWING] = PCRE2_ANCHORED | PCRE2_PARTIAL_HARD};
+    const bool grows = search == GB_SEARCH_GROWING || search == GB_SEARCH_HERE_GROWING;
+    pcre2_set_match_limit(matcher->limits, grows ? MAX_GROWING_STEPS : MAX_STEPS);
     int code = pcre2_match(pattern->code, (PCRE2_SPTR)(text ? text : ""), length, from,
                            options[search] | PCRE2_NO_UTF_CHECK, matcher->match, matcher->limits);
     if (code == PCRE2_ERROR_NOMATCH)

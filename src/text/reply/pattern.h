@@ -57,7 +57,8 @@ typedef struct gb_text_match {
 typedef enum gb_search {
     GB_SEARCH_WHOLE,   /* the text is complete */
     GB_SEARCH_GROWING, /* more may follow */
-    GB_SEARCH_HERE     /* the text is complete, and the match begins at `from` */
+    GB_SEARCH_HERE,    /* the text is complete, and the match begins at `from` */
+    GB_SEARCH_HERE_GROWING
 } gb_search;
 
 /* Finds the leftmost match in length bytes of well-formed UTF-8 that begins at `from` or later. */

@@ -21,6 +21,7 @@ struct gumbel_reply {
     gb_marked_text text; /* what the prompt has of the reply, then what was generated */
     size_t begin;        /* where that is */
     gb_reply_parts parts;
+    bool calls_are_text;
     bool has_ended;
     /* Where the text is scanned. */
     size_t at;        /* bytes that were */
@@ -30,6 +31,8 @@ struct gumbel_reply {
     int outer;        /* the text in which a field opened that is not text */
     size_t opened;    /* that field's opening, */
     size_t body;      /* and its text, begin here */
+    bool has_begun;   /* as the field's begin pattern has it */
+    int text_mark;    /* the field whose opening was text, so that its closing is; or GB_NO_FIELD */
     json_t *captures; /* groups of its opening */
 };
 

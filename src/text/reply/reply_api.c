@@ -136,7 +136,8 @@ static gumbel_status fill(gumbel_reply *reply, const gumbel_reply_options *optio
     const gumbel_tokenizer *tokenizer = reply->tokenizer;
     reply->format = tokenizer->reply_format;
     reply->empty_at = SIZE_MAX;
-    reply->field = reply->outer = GB_NO_FIELD;
+    reply->field = reply->outer = reply->text_mark = GB_NO_FIELD;
+    reply->calls_are_text = options->calls_are_text;
     reply->max_call = options->max_call_bytes ? options->max_call_bytes : GB_USUAL_CALL_BYTES;
     if (reply->max_call > GB_MAX_REPLY_BYTES)
         reply->max_call = GB_MAX_REPLY_BYTES;
@@ -248,6 +249,15 @@ static const char *name_of(const gb_reply_part *part) {
     return part->type == GUMBEL_PART_TOOL_CALL || part->type == GUMBEL_PART_OTHER ? part->name : NULL;
 }
 
+/* What stands between a part that begins and the texts of its type before it. */
+static const char *separator_of(const gb_reply_parts *parts, size_t index) {
+    const gb_reply_part *part = &parts->items[index];
+    for (size_t i = 0; i < index; i++)
+        if (parts->items[i].type == part->type && parts->items[i].text.size > 0)
+            return part->field ? part->field->join : "";
+    return "";
+}
+
 bool gumbel_reply_next(gumbel_reply *reply, gumbel_reply_delta *delta) {
     gb_reply_parts *parts = &reply->parts;
     if (parts->taken == parts->delta_count || delta->size < sizeof *delta)
@@ -263,7 +273,8 @@ bool gumbel_reply_next(gumbel_reply *reply, gumbel_reply_delta *delta) {
                                   .name = name_of(part),
                                   .text = text_at(&part->text, next->start),
                                   .text_length = next->end - next->start,
-                                  .warning = next->warning};
+                                  .warning = next->warning,
+                                  .separator = next->begins ? separator_of(parts, next->part) : ""};
     return true;
 }
 

@@ -83,6 +83,7 @@ static gumbel_status read_delimiters(const json_t *object, const char *where, gb
                                      gumbel_error *error) {
     GB_TRY(read_delimiter(object, "open", "open_pattern", where, &field->open, error));
     GB_TRY(read_delimiter(object, "close", "close_pattern", where, &field->close, error));
+    GB_TRY(read_expression(object, "begin_pattern", where, &field->begin, error));
     GB_TRY(read_expression(object, "body_pattern", where, &field->body, error));
     return read_expression(object, "unclosed_pattern", where, &field->unclosed, error);
 }
@@ -103,10 +104,33 @@ static gumbel_status read_shape(const json_t *object, const char *where, gb_repl
 }
 
 /* What else may stand in a field: it is taken as transformers takes it, or means nothing here. */
-static const char *const field_keys[] = {
-    "open", "open_pattern", "close",     "close_pattern",  "content",      "content_args",     "repeats",
-    "join", "optional",     "transform", "transform_each", "body_pattern", "unclosed_pattern", "within",
-    "ends", "written",      NULL};
+static const char *const field_keys[] = {"open",
+                                         "open_pattern",
+                                         "close",
+                                         "close_pattern",
+                                         "content",
+                                         "content_args",
+                                         "repeats",
+                                         "join",
+                                         "optional",
+                                         "transform",
+                                         "transform_each",
+                                         "body_pattern",
+                                         "unclosed_pattern",
+                                         "within",
+                                         "ends",
+                                         "written",
+                                         "begin_pattern",
+                                         "leads",
+                                         NULL};
+
+/* Calls in JSON are objects, lists of them, or texts; others begin as their format says. */
+static gumbel_status read_begin(const char *where, gb_reply_field *field, gumbel_error *error) {
+    const bool is_json = field->parser.kind == GB_FIELD_JSON && !field->parser.allows_text;
+    if (field->type != GUMBEL_PART_TOOL_CALL || field->begin || field->body || !is_json)
+        return GUMBEL_OK;
+    return gb_pattern_create("\\s*[\\[{\"]", where, &field->begin, error);
+}
 
 static gumbel_status read_field(const char *name, const json_t *object, const char *source,
                                 gb_reply_field *field, gumbel_error *error) {
@@ -126,7 +150,10 @@ static gumbel_status read_field(const char *name, const json_t *object, const ch
                                  where, &field->written, error));
     const bool is_text = field->type == GUMBEL_PART_CONTENT || field->type == GUMBEL_PART_REASONING;
     field->is_streamed = is_text && field->parser.kind == GB_FIELD_TEXT && !field->transform && !field->body;
-    return GUMBEL_OK;
+    if (field->begin && field->is_streamed)
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: a text has begin_pattern", where);
+    GB_TRY(read_flag(object, "leads", where, &field->leads, error));
+    return read_begin(where, field, error);
 }
 
 /* ---- The whole ----------------------------------------------------------------------------------------- */
@@ -238,7 +265,8 @@ void gb_reply_format_destroy(gb_reply_format *format) {
         return;
     for (int i = 0; i < format->field_count; i++) {
         gb_reply_field *field = &format->fields[i];
-        gb_text_pattern *const patterns[] = {field->open, field->close, field->body, field->unclosed};
+        gb_text_pattern *const patterns[] = {field->open, field->close, field->begin, field->body,
+                                             field->unclosed};
         for (size_t k = 0; k < sizeof patterns / sizeof patterns[0]; k++)
             gb_pattern_destroy(patterns[k]);
         gb_value_parser_free(&field->parser);

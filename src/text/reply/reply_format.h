@@ -46,6 +46,7 @@ typedef struct gb_reply_field {
     gumbel_part_type type;
     gb_text_pattern *open;     /* NULL: the field is what no other one takes */
     gb_text_pattern *close;    /* NULL: it goes on to the end */
+    gb_text_pattern *begin;    /* NULL, or what its text begins with; otherwise its opening is text */
     gb_text_pattern *body;     /* NULL, or what its text is, once or several times */
     gb_text_pattern *unclosed; /* NULL, or what must be in its text where the closing is missing */
     gb_value_parser parser;
@@ -53,6 +54,7 @@ typedef struct gb_reply_field {
     const json_t *transform; /* NULL: the value stays as it is */
     bool transforms_each;
     const char *join; /* between the texts of several parts in the message */
+    bool leads;       /* it opens only where no text stands before it */
     bool is_streamed; /* its text is given out as it comes; otherwise when it is complete */
     uint32_t within;  /* fields in whose text it may open, a bit for each */
     uint32_t ends;    /* fields whose text its opening ends */

@@ -79,6 +79,13 @@ static void pass(gumbel_reply *reply, size_t end) {
         reply->at = end;
 }
 
+static bool matches(const gumbel_reply *reply, const gb_text_pattern *pattern, size_t start, size_t end) {
+    const gb_text_match match =
+        gb_pattern_find(pattern, reply->matcher, (const char *)reply->text.search.data,
+                        reply->text.search.size, start, GB_SEARCH_HERE);
+    return match.state == GB_MATCH_FOUND && match.end == end;
+}
+
 /* ---- Fields -------------------------------------------------------------------------------------------- */
 
 /* Goes back to the text around a field that is none; it goes on behind `raw`, as a part of its own if the
@@ -89,17 +96,41 @@ static void go_back(gumbel_reply *reply, size_t raw, bool has_parts) {
         gb_enter_text(reply, reply->outer, raw);
 }
 
-/* The open field, which is no text, ends: its text at `end`, what belongs to it at `behind`. */
+/* Whether the bytes close the text around the open field, as the end of a turn does. */
+static bool closes_outer(const gumbel_reply *reply, size_t start, size_t end) {
+    const gb_reply_format *format = reply->format;
+    const int outer = reply->outer == GB_NO_FIELD ? format->rest : reply->outer;
+    const gb_text_pattern *close = outer < 0 ? NULL : format->fields[outer].close;
+    return close && matches(reply, close, start, end);
+}
+
+static void forget_field(gumbel_reply *reply) {
+    json_decref(reply->captures);
+    reply->captures = NULL;
+}
+
+/* The open field, which is no text, ends: its text at `end`, what belongs to it at `behind`. Scanning goes on
+ * behind it, but what closes the text around a malformed one is not part of that. */
 static void finish_field(gumbel_reply *reply, size_t end, size_t behind, bool is_closed) {
     const bool good = gb_add_field_parts(reply, end, behind, is_closed);
+    reply->at = !good && closes_outer(reply, end, behind) ? end : behind;
     if (!good) {
-        show(reply, reply->opened, behind, true);
+        show(reply, reply->opened, reply->at, true);
         gb_warn_text(&reply->parts,
                      is_closed ? "a malformed tool call is text" : "a tool call without its end is text");
     }
     go_back(reply, behind, good);
-    json_decref(reply->captures);
-    reply->captures = NULL;
+    forget_field(reply);
+}
+
+/* What opened the field is text, and what follows is looked at anew. */
+static void take_back_opening(gumbel_reply *reply) {
+    show(reply, reply->opened, reply->body, true);
+    gb_warn_text(&reply->parts, "a tool call that does not begin as one is text");
+    reply->at = reply->body;
+    reply->text_mark = reply->field;
+    go_back(reply, reply->body, false);
+    forget_field(reply);
 }
 
 /* Finds the opening again, since the matcher's last search may have been another one. */
@@ -130,19 +161,48 @@ static void open_field(gumbel_reply *reply, const event *found) {
     reply->field = found->field;
     reply->opened = found->start;
     reply->body = found->end;
+    reply->has_begun = !field->begin;
     read_captures(reply, field->open, found);
+}
+
+static void close_field(gumbel_reply *reply, const event *found) {
+    if (is_text(reply, reply->field)) {
+        gb_enter_text(reply, GB_NO_FIELD, found->end);
+        reply->at = found->end;
+    } else if (found->field == reply->field) {
+        finish_field(reply, found->start, found->end, true);
+    } else { /* the text around it closes */
+        finish_field(reply, found->start, found->start, false);
+    }
+}
+
+/* Whether a mark too many belongs to an opening that was text. */
+static bool is_text_mark(gumbel_reply *reply, const event *found) {
+    const gb_reply_format *format = reply->format;
+    for (int i = 0; i < format->field_count; i++) {
+        const gb_reply_field *field = &format->fields[i];
+        const bool was_text =
+            reply->text_mark == i || (reply->calls_are_text && field->type == GUMBEL_PART_TOOL_CALL);
+        if (was_text && field->close && matches(reply, field->close, found->start, found->end))
+            return true;
+    }
+    return false;
 }
 
 static void handle(gumbel_reply *reply, const event *found) {
     pass(reply, found->start);
     if (found->start == found->end)
         reply->empty_at = found->start;
-    if (found->kind == OPENS)
+    if (found->kind == CLOSES) {
+        close_field(reply, found);
+        return;
+    }
+    if (found->kind == OPENS) {
         open_field(reply, found);
-    else if (found->kind == CLOSES && !is_text(reply, reply->field))
-        finish_field(reply, found->start, found->end, true);
-    else if (found->kind == CLOSES)
-        gb_enter_text(reply, GB_NO_FIELD, found->end);
+    } else if (is_text_mark(reply, found)) {
+        show(reply, found->start, found->end, true);
+        reply->text_mark = GB_NO_FIELD;
+    }
     reply->at = found->end;
 }
 
@@ -178,9 +238,19 @@ static gb_text_match find_match(const gumbel_reply *reply, const gb_text_pattern
     return match;
 }
 
+/* Whether text stands before a byte that was not passed yet. */
+static bool follows_text(const gumbel_reply *reply, size_t at) {
+    size_t from = reply->at, to = at;
+    gb_utf8_strip((const char *)reply->text.raw.data, &from, &to);
+    return from < to || reply->parts.text.goes_on;
+}
+
 static void look_for(gumbel_reply *reply, const gb_text_pattern *pattern, event_kind kind, int field,
                      event *best) {
-    const gb_text_match match = find_match(reply, pattern, best->search);
+    gb_text_match match = find_match(reply, pattern, best->search);
+    const bool is_there = match.state == GB_MATCH_FOUND || match.state == GB_MATCH_PENDING;
+    if (is_there && kind == OPENS && reply->format->fields[field].leads && follows_text(reply, match.start))
+        match.state = GB_MATCH_NONE;
     if (match.state == GB_MATCH_FAILED) {
         reply->is_plain = true;
     } else if (match.state == GB_MATCH_PENDING) {
@@ -196,7 +266,15 @@ static void look_for(gumbel_reply *reply, const gb_text_pattern *pattern, event_
 
 /* Whether the field can open where the reply is. */
 static bool can_open(const gumbel_reply *reply, const gb_reply_field *field) {
+    if (reply->calls_are_text && field->type == GUMBEL_PART_TOOL_CALL)
+        return false;
     return reply->field == GB_NO_FIELD || ((field->within | field->ends) >> reply->field & 1);
+}
+
+static void look_for_close(gumbel_reply *reply, int field, event *best) {
+    field = field == GB_NO_FIELD ? reply->format->rest : field;
+    if (field != GB_NO_FIELD)
+        look_for(reply, reply->format->fields[field].close, CLOSES, field, best);
 }
 
 static event find_delimiter(gumbel_reply *reply, bool is_whole) {
@@ -206,9 +284,9 @@ static event find_delimiter(gumbel_reply *reply, bool is_whole) {
     for (int i = 0; i < format->field_count; i++)
         if (can_open(reply, &format->fields[i]))
             look_for(reply, format->fields[i].open, OPENS, i, &best);
-    const int closes = reply->field == GB_NO_FIELD ? format->rest : reply->field;
-    if (closes != GB_NO_FIELD)
-        look_for(reply, format->fields[closes].close, CLOSES, closes, &best);
+    look_for_close(reply, reply->field, &best);
+    if (!is_text(reply, reply->field))
+        look_for_close(reply, reply->outer, &best);
     if (reply->field == GB_NO_FIELD)
         look_for(reply, format->stray, STRAY, GB_NO_FIELD, &best);
     if (best.is_found && best.start >= best.pending)
@@ -229,9 +307,24 @@ static bool overflows(gumbel_reply *reply, const event *next) {
     gb_warn_text(&reply->parts, "a tool call that is too long is text");
     reply->at = end;
     reply->field = reply->outer;
-    json_decref(reply->captures);
-    reply->captures = NULL;
+    forget_field(reply);
     return true;
+}
+
+/* Whether the open field's text does not begin as it has to, which is known before its end is. */
+static bool fails_to_begin(gumbel_reply *reply, const event *next) {
+    if (is_text(reply, reply->field) || reply->has_begun)
+        return false;
+    const size_t known = next->is_found ? next->start : reply->text.raw.size;
+    const size_t limit = reply->body + reply->max_call, end = known < limit ? known : limit;
+    const bool is_complete = end == known && (next->is_found || next->search == GB_SEARCH_WHOLE);
+    if (end == reply->body && !is_complete)
+        return false;
+    const gb_text_match match = gb_pattern_find(reply->format->fields[reply->field].begin, reply->matcher,
+                                                (const char *)reply->text.raw.data, end, reply->body,
+                                                is_complete ? GB_SEARCH_HERE : GB_SEARCH_HERE_GROWING);
+    reply->has_begun = match.state == GB_MATCH_FOUND;
+    return match.state == GB_MATCH_NONE || match.state == GB_MATCH_FAILED;
 }
 
 /* Delimiters take too long to find: all that follows is text. */
@@ -266,6 +359,10 @@ void gb_scan_reply(gumbel_reply *reply, bool is_whole) {
         const event next = find_delimiter(reply, is_whole);
         if (reply->is_plain)
             break;
+        if (fails_to_begin(reply, &next)) {
+            take_back_opening(reply);
+            continue;
+        }
         if (overflows(reply, &next))
             continue;
         if (!next.is_found) {

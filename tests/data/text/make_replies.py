@@ -222,12 +222,14 @@ case("qwen3", SILENT, "<tool_call>\nnothing\n</tool_call>", message("<tool_call>
 
 # ---- Llama 3 ----
 HEADER = "<|start_header_id|>assistant<|end_header_id|>\n\n"
-case("llama", HEADER, "Hello!<|eot_id|>", message("Hello!"), "c")
-case("llama", HEADER, json_call("get_weather", "parameters", city="Rome", days=2) + "<|eom_id|>",
+case("llama3", HEADER, "Hello!<|eot_id|>", message("Hello!"), "c")
+case("llama3", HEADER, json_call("get_weather", "parameters", city="Rome", days=2) + "<|eom_id|>",
      message(None, None, [call("get_weather", city="Rome", days=2)]), "t")
-case("llama", HEADER, "<|python_tag|>" + json_call("now", "parameters") + "<|eom_id|>",
+case("llama3", HEADER, "<|python_tag|>" + json_call("now", "parameters") + "<|eom_id|>",
      message(None, None, [call("now")]), "t")
-case("llama", HEADER, '{"name": "Ada", "age": 36}<|eot_id|>', message('{"name": "Ada", "age": 36}<|eot_id|>'), "c", 1)
+case("llama3", HEADER, '{"name": "Ada", "age": 36}<|eot_id|>', message('{"name": "Ada", "age": 36}'), "c", 1)
+case("llama3", HEADER, 'Write {"name": "now", "parameters": {}} to call it.<|eot_id|>',
+     message('Write {"name": "now", "parameters": {}} to call it.'), "c")
 
 # ---- Gemma 4 ----
 THOUGHT = "<|channel>thought\n"
@@ -261,6 +263,38 @@ case("gemma4", MODEL, f"<|tool_call>call:write_file{{path:{q('a')},text:{q(chr(3
      message(None, None, [call("write_file", path="a", text='"quoted"\nC:\\n')]), "t")
 case("gemma4", MODEL, "<|tool_call>call:get_weather{days:12345678901234567890}<tool_call|>",
      message(None, None, [call("get_weather", days=1.2345678901234567e19)]), "t")
+
+# ---- Marks in prose ----
+PROSE = "I could use <tool_call> here."
+for format in ("qwen3", "qwen3_5"):
+    case(format, "", "<think>" + PROSE + "</think>\n\nThe answer is 42.<|im_end|>",
+         message("The answer is 42.", PROSE), "rc", 1)
+    case(format, THINK, PROSE + "\n</think>\n\nThe <tool_call> and </tool_call> marks.<|im_end|>",
+         message("The <tool_call> and </tool_call> marks.", PROSE), "rc", 2)
+    case(format, SILENT, "A <think> tag, and </think> ends it.<|im_end|>",
+         message("A <think> tag, and  ends it."), "c")
+    case(format, SILENT, "<tool_call> <tool_call>\n</tool_call><|im_end|>",
+         message("<tool_call> <tool_call>\n</tool_call>"), "c", 1)
+case("qwen3", THINK, 'Now.\n<tool_call>\n{"name": "now", "arguments": {}}\n</think>\n\nBye.<|im_end|>',
+     message("Bye.", "Now.", [call("now")]), "rtc")
+case("qwen3", THINK, 'Now.\n<tool_call>\n{"name": "now", "argu\n</think>\n\nBye.<|im_end|>',
+     message("Bye.", 'Now.\n<tool_call>\n{"name": "now", "argu'), "rc", 1)
+case("qwen3_5", THINK, "I. <tool_call>\n<function=now>\n</think>\n\nBye.<|im_end|>",
+     message("Bye.", "I. <tool_call>\n<function=now>"), "rc", 1)
+# The end of a turn is no part of a malformed call.
+case("gemma4", MODEL, "<|tool_call>call:f{n:1} and text<turn|>",
+     message("<|tool_call>call:f{n:1} and text"), "c", 1)
+case("gemma4", MODEL, "Use <|tool_call> for calls.<turn|>", message("Use <|tool_call> for calls."), "c", 1)
+case("gemma4", MODEL, THOUGHT + "Use <|tool_call> here.<channel|>Bye.<turn|>",
+     message("Bye.", "Use <|tool_call> here."), "rc", 1)
+case("qwen3_5", SILENT, "<tool_call>\n<function=now>\n<|im_end|>",
+     message(None, None, [call("now")]), "t")
+case("qwen3", SILENT, '<tool_call>\n{"name": 1}<|im_end|>', message('<tool_call>\n{"name": 1}'), "c", 1)
+
+# ---- Models that think alone ----
+case("think", "<\uff5cAssistant\uff5c><think>\n", "Hm.\n</think>\n\n42", message("42", "Hm."), "rc")
+case("think", "", "<think>\nHm.\n</think>\n\n42 </think>", message("42", "Hm."), "rc")
+case("think", "", "No thought, <think>.", message("No thought, <think>."), "c")
 
 # ---- Formats as transformers has them ----
 HF = []

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/text/reply_formats.h"
+
+#include <string.h>
+
+/* Gemma 4: calls are call:NAME{key:<|"|>text<|"|>,other:1}. The model may begin one before its thought ends,
+ * leave the end of one out, or give an end too many. */
+static const char GEMMA4[] =
+    "{\"start_anchor\": [\"<|turn>model\\n\", \"<tool_response|>\"],\n"
+    " \"stray\": [\"<tool_call|>\", \"<channel|>\"],\n"
+    " \"fields\": {\n"
+    "  \"reasoning_content\": {\"open\": [\"<|channel>thought\\n\", \"<|channel>thought\"],\n"
+    "   \"close\": [\"<channel|>\", \"<|tool_response>\", \"<turn|>\"]},\n"
+    "  \"tool_calls\": {\"open_pattern\": \"\\\\s*<\\\\|tool_call>\",\n"
+    "   \"close\": [\"<tool_call|>\", \"<|tool_response>\", \"<turn|>\"],\n"
+    "   \"within\": [\"reasoning_content\"], \"ends\": [\"tool_calls\"],\n"
+    "   \"begin_pattern\": \"\\\\s*call:\\\\s*[^\\\\s{}]+\\\\s*\\\\{\",\n"
+    "   \"body_pattern\": \"\\\\s*call:\\\\s*(?P<name>[^\\\\s{}]+)"
+    "\\\\s*(?P<content>\\\\{.*\\\\})\\\\s*\\\\z\",\n"
+    "   \"content\": \"json\",\n"
+    "   \"content_args\": {\"unquoted_keys\": true, \"string_delims\": [[\"<|\\\"|>\", \"<|\\\"|>\"]]},\n"
+    "   \"transform\": {\"name\": \"{name}\", \"arguments\": \"{content}\"},\n"
+    "   \"written\": {\"call\": \"<|tool_call>call:{name}{arguments}<tool_call|>\",\n"
+    "    \"reserved\": [\"<|\\\"|>\"]}},\n"
+    "  \"content\": {\"close\": [\"<turn|>\", \"<|tool_response>\", \"<eos>\"]}}}\n";
+
+/* Qwen3.5 and 3.6: calls are <function=NAME><parameter=KEY>\nVALUE\n</parameter></function> between
+ * <tool_call> and </tool_call>. Any end may be missing where the next tag shows it, the last one where the
+ * function has ended. */
+static const char QWEN3_5[] =
+    "{\"start_anchor\": \"<|im_start|>assistant\\n\",\n"
+    " \"stray\": [\"</think>\", \"</tool_call>\"],\n"
+    " \"fields\": {\n"
+    "  \"reasoning_content\": {\"open\": \"<think>\", \"close\": [\"</think>\", \"<|im_end|>\"],\n"
+    "   \"leads\": true},\n"
+    "  \"tool_calls\": {\"open_pattern\": \"\\\\s*<tool_call>\",\n"
+    "   \"close\": [\"</tool_call>\", \"<|im_end|>\"],\n"
+    "   \"within\": [\"reasoning_content\"], \"ends\": [\"tool_calls\"],\n"
+    "   \"begin_pattern\": \"\\\\s*<function=[^>\\\\n]+>\",\n"
+    "   \"body_pattern\": \"\\\\s*<function=(?P<name>[^>\\\\n]+)>(?P<content>.*?)"
+    "(?:</function>\\\\s*(?=<function=|\\\\z)|\\\\z)\",\n"
+    "   \"unclosed_pattern\": \"</function>\\\\s*\\\\z\",\n"
+    "   \"content\": \"xml-inline\",\n"
+    "   \"content_args\": {\"strict\": true,\n"
+    "    \"tag_pattern\": \"<parameter=(?P<key>[^>\\\\n]+)>\\\\n?(?P<value>.*?)\\\\n?"
+    "(?:</parameter>(?=\\\\s*(?:<parameter=|\\\\z))"
+    "|(?=<parameter=[^>\\\\n]+>)|\\\\z)\"},\n"
+    "   \"transform\": {\"name\": \"{name}\", \"arguments\": \"{content}\"},\n"
+    "   \"written\": {\"before\": [\"\\n\", \"\\n\\n\"],\n"
+    "    \"call\": \"<tool_call>\\n<function={name}>\\n{arguments}</function>\\n</tool_call>\",\n"
+    "    \"argument\": \"<parameter={name}>\\n{value}\\n</parameter>\\n\",\n"
+    "    \"reserved\": [\"<parameter=\", \"</parameter>\", \"<function=\", \"</function>\", "
+    "\"<tool_call>\", \"</tool_call>\"]}},\n"
+    "  \"content\": {\"close\": [\"<|im_end|>\", \"<|endoftext|>\"]}}}\n";
+
+/* Qwen2 to Qwen3 and SmolLM3: calls are {"name": NAME, "arguments": {...}} between <tool_call> and
+ * </tool_call>. */
+static const char QWEN3[] =
+    "{\"start_anchor\": \"<|im_start|>assistant\\n\",\n"
+    " \"stray\": [\"</think>\", \"</tool_call>\"],\n"
+    " \"fields\": {\n"
+    "  \"reasoning_content\": {\"open\": \"<think>\", \"close\": [\"</think>\", \"<|im_end|>\"],\n"
+    "   \"leads\": true},\n"
+    "  \"tool_calls\": {\"open_pattern\": \"\\\\s*<tool_call>\",\n"
+    "   \"close\": [\"</tool_call>\", \"<|im_end|>\"],\n"
+    "   \"within\": [\"reasoning_content\"], \"ends\": [\"tool_calls\"],\n"
+    "   \"begin_pattern\": \"\\\\s*\\\\{\\\\s*\\\"\",\n"
+    "   \"content\": \"json\",\n"
+    "   \"transform\": {\"name\": \"{content.name}\", \"arguments\": \"{content.arguments}\"},\n"
+    "   \"written\": {\"before\": [\"\\n\"],\n"
+    "    \"call\": \"<tool_call>\\n{\\\"name\\\": \\\"{name}\\\", \\\"arguments\\\": "
+    "{arguments}}\\n</tool_call>\"}},\n"
+    "  \"content\": {\"close\": [\"<|im_end|>\", \"<|endoftext|>\"]}}}\n";
+
+/* Llama 3: a call is {"name": NAME, "parameters": {...}} to the end of the reply, maybe behind
+ * <|python_tag|>. */
+static const char LLAMA3[] =
+    "{\"start_anchor\": \"<|start_header_id|>assistant<|end_header_id|>\\n\\n\",\n"
+    " \"fields\": {\n"
+    "  \"tool_calls\": {\n"
+    "   \"open_pattern\": \"\\\\s*(?:<\\\\|python_tag\\\\|>)?\\\\s*\\\\{\\\\s*\\\"name\\\"\\\\s*:\",\n"
+    "   \"close\": [\"<|eot_id|>\", \"<|eom_id|>\"], \"leads\": true,\n"
+    "   \"begin_pattern\": \"\\\\s*\\\"[^\\\"]+\\\"\\\\s*,\\\\s*\\\"parameters\\\"\\\\s*:\\\\s*\\\\{\",\n"
+    "   \"body_pattern\": \"\\\\s*\\\"(?P<name>[^\\\"]+)\\\"\\\\s*,\\\\s*\\\"parameters\\\"\\\\s*:\\\\s*"
+    "(?P<content>\\\\{.*\\\\})\\\\s*\\\\}\\\\s*\\\\z\",\n"
+    "   \"content\": \"json\",\n"
+    "   \"transform\": {\"name\": \"{name}\", \"arguments\": \"{content}\"}},\n"
+    "  \"content\": {\"close\": [\"<|eot_id|>\", \"<|eom_id|>\", \"<|end_of_text|>\"]}}}\n";
+
+/* Models that think and whose calls are not known, such as those distilled from DeepSeek-R1. */
+static const char THINK[] =
+    "{\"start_anchor_pattern\": \"<\\\\|im_start\\\\|>assistant\\\\n|<\xEF\xBD\x9C"
+    "Assistant\xEF\xBD\x9C>"
+    "|<\\\\|im_start\\\\|>assistant<\\\\|im_sep\\\\|>|<\\\\|assistant\\\\|>"
+    "|<\\\\|start_header_id\\\\|>assistant<\\\\|end_header_id\\\\|>\\\\n\\\\n\",\n"
+    " \"stray\": \"</think>\",\n"
+    " \"fields\": {\n"
+    "  \"reasoning_content\": {\"open\": \"<think>\", \"close\": \"</think>\", \"leads\": true},\n"
+    "  \"content\": {}}}\n";
+
+/* The more a row asks for, the earlier it stands: ChatML with Qwen3.5's tags also has those of Qwen3. */
+static const gb_reply_family FAMILIES[] = {
+    {"gemma4", GEMMA4, "<|turn>", {"<|turn>", "<|tool_call>"}},
+    {"qwen3_5", QWEN3_5, "<|im_start|>", {"<|im_start|>", "<tool_call>", "<function=", "<parameter="}},
+    {"qwen3", QWEN3, "<|im_start|>", {"<|im_start|>", "<tool_call>", "\"arguments\""}},
+    {"llama3", LLAMA3, "<|start_header_id|>", {"<|start_header_id|>", "\"parameters\""}},
+    {"think", THINK, NULL, {"</think>"}},
+};
+
+enum { FAMILY_COUNT = sizeof FAMILIES / sizeof FAMILIES[0] };
+
+const char *gb_known_reply_format(const char *name) {
+    for (size_t i = 0; i < FAMILY_COUNT; i++)
+        if (strcmp(FAMILIES[i].name, name) == 0)
+            return FAMILIES[i].json;
+    return NULL;
+}
+
+static bool contains(const gb_blob *bytes, const char *text) {
+    const size_t length = strlen(text);
+    for (uint64_t at = 0; at + length <= bytes->size; at++)
+        if (memcmp(bytes->data + at, text, length) == 0)
+            return true;
+    return false;
+}
+
+static bool has_marks(const gb_reply_family *family, const gb_blob *templates, const gb_blob *vocabulary) {
+    for (size_t i = 0; i < GB_FAMILY_MARKS && family->marks[i]; i++)
+        if (!contains(templates, family->marks[i]))
+            return false;
+    return !family->token || contains(vocabulary, family->token);
+}
+
+const char *gb_find_reply_format(const gb_blob *templates, const gb_blob *vocabulary) {
+    for (size_t i = 0; i < FAMILY_COUNT; i++)
+        if (has_marks(&FAMILIES[i], templates, vocabulary))
+            return FAMILIES[i].json;
+    return NULL;
+}

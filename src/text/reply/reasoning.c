@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "text/reply/reasoning.h"
+
+#include "base/status.h"
+#include "text/base/utf8.h"
+#include "text/reply/reply.h"
+#include "text/tokenizer/tokenizer.h"
+
+#include <string.h>
+
+bool gb_is_mark_of(const gb_mark_list *list, int32_t token) {
+    for (size_t i = 0; i < list->count; i++)
+        if (list->tokens[i] == token)
+            return true;
+    return false;
+}
+
+/* Adds the tokens that a delimiter is spelled with. */
+static void add_marks(const gumbel_tokenizer *tokenizer, const gb_text_pattern *delimiter,
+                      gb_mark_list *list) {
+    for (size_t i = 0; delimiter && i < tokenizer->reply_mark_count && list->count < GB_MOST_REASONING_MARKS;
+         i++) {
+        const gb_mark *mark = &tokenizer->reply_marks[i];
+        if (gb_pattern_mentions(delimiter, mark->text, mark->length))
+            list->tokens[list->count++] = mark->token;
+    }
+}
+
+/* The first of the texts that close the field, where it is a token; otherwise any token that does. */
+static int32_t closing_of(const gumbel_tokenizer *tokenizer, const gb_reply_field *field,
+                          const gb_mark_list *close) {
+    const json_t *fields = json_object_get(tokenizer->reply_format->source, "fields");
+    const json_t *texts = json_object_get(json_object_get(fields, field->name), "close");
+    const char *first = json_string_value(json_is_array(texts) ? json_array_get(texts, 0) : texts);
+    for (size_t i = 0; first && i < tokenizer->reply_mark_count; i++) {
+        const gb_mark *mark = &tokenizer->reply_marks[i];
+        if (mark->length == strlen(first) && memcmp(mark->text, first, mark->length) == 0)
+            return mark->token;
+    }
+    return close->count > 0 ? close->tokens[0] : -1;
+}
+
+gb_reasoning_marks gb_read_reasoning_marks(const gumbel_tokenizer *tokenizer) {
+    const gb_reply_format *format = tokenizer->reply_format;
+    gb_reasoning_marks marks = {.closing = -1};
+    for (int i = 0; format && i < format->field_count; i++) {
+        const gb_reply_field *field = &format->fields[i];
+        if (field->type == GUMBEL_PART_TOOL_CALL)
+            add_marks(tokenizer, field->open, &marks.calls);
+        if (field->type != GUMBEL_PART_REASONING)
+            continue;
+        add_marks(tokenizer, field->open, &marks.open);
+        add_marks(tokenizer, field->close, &marks.close);
+        marks.closing = closing_of(tokenizer, field, &marks.close);
+    }
+    return marks;
+}
+
+gumbel_status gb_prompt_opens_reasoning(const gumbel_tokenizer *tokenizer, const int32_t *prompt,
+                                        size_t count, bool *opens, gumbel_error *error) {
+    const gumbel_reply_options options = {.size = sizeof options, .prompt = prompt, .prompt_count = count};
+    gumbel_reply *reply;
+    GB_TRY(gumbel_reply_create(tokenizer, &options, &reply, error));
+    *opens = reply->field >= 0 && reply->format->fields[reply->field].type == GUMBEL_PART_REASONING;
+    gumbel_reply_destroy(reply);
+    return GUMBEL_OK;
+}
+
+/* ---- Where the answer proper begins -------------------------------------------------------------------- */
+
+gumbel_status gb_await_answer(const gumbel_tokenizer *tokenizer, const int32_t *prompt, size_t count,
+                              gb_answer_start *start, gumbel_error *error) {
+    *start = (gb_answer_start){.marks = gb_read_reasoning_marks(tokenizer)};
+    start->is_awaited = start->marks.close.count > 0;
+    return start->is_awaited ? gb_prompt_opens_reasoning(tokenizer, prompt, count, &start->reasons, error)
+                             : GUMBEL_OK;
+}
+
+size_t gb_before_answer(gb_answer_start *start, int32_t token, const char *text, size_t length) {
+    size_t from = 0, to = length;
+    if (!start->is_awaited)
+        return 0;
+    const bool opens = gb_is_mark_of(&start->marks.open, token),
+               closes = gb_is_mark_of(&start->marks.close, token);
+    start->reasons = (start->reasons || opens) && !closes;
+    if (start->reasons || opens || closes)
+        return length;
+    gb_utf8_strip(text, &from, &to);
+    start->is_awaited = from == to;
+    return start->is_awaited ? length : from;
+}
