@@ -3,6 +3,7 @@
  * Large schemas and lists: compiled, ended by a limit, ended by who no longer waits.
  */
 #include "base/byte_buffer.h"
+#include "grammar/compile/grammar.h"
 #include "grammar/schema/schema.h"
 #include "matching.h"
 #include "support/paths.h"
@@ -130,6 +131,25 @@ static void test_members_in_order(void **state) {
     gb_buffer_free(&schema);
 }
 
+/* Each array stands in the one around it several times, and its states once. */
+static void test_nested_arrays(void **state) {
+    (void)state;
+    enum { DEPTH = 12 };
+    gb_byte_buffer schema = {0};
+    for (int i = 0; i < DEPTH; i++)
+        append(&schema, "{\"type\": \"array\", \"maxItems\": 3, \"items\": ");
+    append(&schema, "{\"type\": \"integer\"}");
+    for (int i = 0; i < DEPTH; i++)
+        append(&schema, "}");
+    gb_buffer_append(&schema, "", 1);
+    gb_grammar *grammar = compile(&schema, false);
+    check_text(grammar, "[[[[[[[[[[[[1,2,3]]]]]]]]]]],[],[[]]]", true);
+    check_text(grammar, "[[[[[[[[[[[[1,2,3,4]]]]]]]]]]],[],[[]]]", false);
+    assert_true(grammar->automaton.state_count < 3000);
+    gb_grammar_destroy(grammar);
+    gb_buffer_free(&schema);
+}
+
 /* ---- Ends ---------------------------------------------------------------------------------------------- */
 
 static gumbel_tokenizer *tokenizer;
@@ -207,7 +227,8 @@ static void test_states(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_schemas), cmocka_unit_test(test_members_in_order),
-        cmocka_unit_test(test_cancelled), cmocka_unit_test(test_time), cmocka_unit_test(test_states)};
+        cmocka_unit_test(test_schemas),       cmocka_unit_test(test_members_in_order),
+        cmocka_unit_test(test_nested_arrays), cmocka_unit_test(test_cancelled),
+        cmocka_unit_test(test_time),          cmocka_unit_test(test_states)};
     return cmocka_run_group_tests(tests, set_up_group, tear_down_group);
 }

@@ -70,8 +70,10 @@ static gb_facts of_repeat(const gb_compiler *compiler, const gb_expression_node 
 }
 
 static gb_facts of_rule(const gb_compiler *compiler, const gb_expression_node *node) {
-    gb_facts facts = compiler->facts[compiler->expressions->rules[node->first].item];
-    facts.size = 1;
+    const gb_expression item = compiler->expressions->rules[node->first].item;
+    gb_facts facts = compiler->facts[item];
+    if (!gb_is_inlined(compiler, item))
+        facts.size = 1; /* a call */
     return facts;
 }
 
