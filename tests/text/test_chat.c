@@ -206,6 +206,73 @@ static void templates_get_the_form_they_take(void **state) {
     }
 }
 
+/* Several leading system messages are one for templates that refuse or forget the others. */
+static void systems_are_joined_where_one_is_taken(void **state) {
+    (void)state;
+    const char *const parts[] = {"two", "three"};
+    gumbel_message messages[] = {MESSAGE(.role = "system", .content = "One."),
+                                 MESSAGE(.role = "developer", .parts = parts, .part_count = 2),
+                                 MESSAGE(.role = "system", .content = "four "),
+                                 MESSAGE(.role = "user", .content = "Hi")};
+    static const struct {
+        const char *template_text, *expected;
+    } cases[] = {
+        {"{% for m in messages %}<{{ m.role }}:{{ m.content if m.content is string else 'parts' }}>{% endfor "
+         "%}",
+         "<system:One.><system:parts><system:four ><user:Hi>"},
+        {"{% for m in messages %}{% if m.role == 'system' and not loop.first %}{{ raise_exception('late') }}"
+         "{% endif %}<{{ m.content }}>{% endfor %}",
+         "<One.\n\ntwo\nthree\n\nfour ><Hi>"},
+        {"{{ messages[0].content }}|{{ messages[-1].content }}", "One.\n\ntwo\nthree\n\nfour |Hi"},
+        {"{{ messages[-1].content }}", "Hi"},
+    };
+    gumbel_chat_options options = {.size = sizeof options, .no_generation_prompt = true};
+    gumbel_tokenizer *tokenizer = with_template("unused");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        options.template_text = cases[i].template_text;
+        check_text(tokenizer, messages, 4, &options, cases[i].expected);
+    }
+    gumbel_tokenizer_destroy(tokenizer);
+    tokenizer = qwen();
+    options.template_text = NULL;
+    check_text(tokenizer, messages, 4, &options,
+               "<|im_start|>system\nOne.\n\ntwo\nthree\n\nfour<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n");
+    gumbel_tokenizer_destroy(tokenizer);
+}
+
+/* A call's arguments that are no JSON object, as a model has written them, stay in the history. */
+static void arguments_that_are_no_object_are_text(void **state) {
+    (void)state;
+    const gumbel_tool_call call = {.size = sizeof call, .name = "f", .arguments = "{\"a\": "};
+    gumbel_message message = MESSAGE(.role = "assistant", .tool_calls = &call, .tool_call_count = 1);
+    static const struct {
+        const char *template_text, *expected;
+    } cases[] = {
+        {"{{ messages[0].tool_calls[0].function.arguments }}", "{\"a\": "},
+        {"{{ messages[0].tool_calls[0].function.arguments | tojson }}", "\"{\\\"a\\\": \""},
+        {"{% for k, v in messages[0].tool_calls[0].function.arguments | items %}{{ k }}={{ v }}{% endfor %}",
+         "arguments={\"a\": "},
+    };
+    gumbel_chat_options options = {.size = sizeof options, .no_generation_prompt = true};
+    gumbel_tokenizer *tokenizer = with_template("unused");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        options.template_text = cases[i].template_text;
+        check_text(tokenizer, &message, 1, &options, cases[i].expected);
+    }
+    gumbel_tokenizer_destroy(tokenizer);
+}
+
+/* An assistant that said nothing and called nothing has said "". */
+static void null_is_an_empty_answer(void **state) {
+    (void)state;
+    gumbel_tokenizer *tokenizer = with_template("{% for m in messages %}<{{ m.content }}>{% endfor %}");
+    const gumbel_chat_options options = {
+        .size = sizeof options,
+        .messages_json = "[{\"role\":\"user\",\"content\":\"a\"},{\"role\":\"assistant\",\"content\":null}]"};
+    check_text(tokenizer, NULL, 0, &options, "<a><>");
+    gumbel_tokenizer_destroy(tokenizer);
+}
+
 static void developers_are_systems_where_none_are_known(void **state) {
     (void)state;
     gumbel_tokenizer *tokenizer = with_template("{{ messages[0].role }}");
@@ -340,7 +407,7 @@ static void wrong_messages_are_named(void **state) {
         {"[{\"content\":\"a\"}]", "message 0: role is nothing instead of a string"},
         {"[{\"role\":\"asistant\",\"content\":\"a\"}]", "message 0: role is \"asistant\"; there are system"},
         {"[{\"role\":\"user\",\"content\":\"a\"},{\"role\":\"user\"}]", "message 1: content is nothing"},
-        {"[{\"role\":\"assistant\",\"content\":null}]", "message 0: content is nothing"},
+        {"[{\"role\":\"user\",\"content\":null}]", "message 0: content is nothing"},
         {"[{\"role\":\"user\",\"content\":7}]", "message 0: content is a number"},
         {"[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\"}]}]",
          "message 0: content[0].type is \"image_url\"; this version takes \"text\" alone"},
@@ -352,10 +419,6 @@ static void wrong_messages_are_named(void **state) {
          "message 0: tool_calls[0].function is nothing"},
         {"[{\"role\":\"assistant\",\"content\":\"\",\"tool_calls\":[{\"function\":{}}]}]",
          "tool_calls[0].function.name is nothing"},
-        {"[{\"role\":\"assistant\",\"tool_calls\":[{\"function\":{\"name\":\"f\",\"arguments\":\"[]\"}}]}]",
-         "message 0: tool_calls[0].function.arguments: as JSON: expected an object, found an array"},
-        {"[{\"role\":\"assistant\",\"tool_calls\":[{\"function\":{\"name\":\"f\",\"arguments\":\"{\"}}]}]",
-         "tool_calls[0].function.arguments: as JSON: line 1"},
         {"[{\"role\":\"assistant\",\"reasoning\":[],\"content\":\"\"}]", "message 0: reasoning is an array"},
     };
     gumbel_tokenizer *tokenizer = gemma();
@@ -438,6 +501,9 @@ int main(void) {
         cmocka_unit_test(test_qwen_template),
         cmocka_unit_test(structures_and_json_are_the_same),
         cmocka_unit_test(templates_get_the_form_they_take),
+        cmocka_unit_test(systems_are_joined_where_one_is_taken),
+        cmocka_unit_test(arguments_that_are_no_object_are_text),
+        cmocka_unit_test(null_is_an_empty_answer),
         cmocka_unit_test(developers_are_systems_where_none_are_known),
         cmocka_unit_test(the_final_message_is_continued),
         cmocka_unit_test(special_tokens_of_the_caller_are_text),

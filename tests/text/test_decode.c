@@ -150,8 +150,8 @@ static void test_character_by_bytes(void **state) {
     expect_piece(detokenizer, byte[0xE2], "");
     expect_piece(detokenizer, byte[0x82], "");
     expect_piece(detokenizer, byte['A'],
-                 "\uFFFD\uFFFD"
-                 "A");
+                 "\uFFFD"
+                 "A"); /* one for the maximal subpart */
     expect_piece(detokenizer, byte[0xF0], "");
     expect_piece(detokenizer, gumbel_token_id(tokenizer, "a"),
                  "\uFFFD"

@@ -161,7 +161,7 @@ static gumbel_status check_part(const json_t *part, size_t index, gumbel_error *
     return GUMBEL_OK;
 }
 
-static gumbel_status check_content(const json_t *message, gumbel_error *error) {
+static gumbel_status check_content(json_t *message, gumbel_error *error) {
     const json_t *content = json_object_get(message, "content");
     if (json_is_array(content)) {
         for (size_t i = 0; i < json_array_size(content); i++)
@@ -173,10 +173,14 @@ static gumbel_status check_content(const json_t *message, gumbel_error *error) {
                      json_object_get(message, "reasoning_content");
     if (json_is_string(content) || (!content && is_assistant && says_more))
         return GUMBEL_OK;
+    if (!content && is_assistant)
+        return json_object_set_new(message, "content", json_string("")) == 0 ? GUMBEL_OK : no_memory(error);
     return REFUSE("content is %s instead of a string or an array of parts", type_name(content));
 }
 
-/* Arguments stand as text in OpenAI's API, and as an object in templates. */
+/* Arguments stand as text in OpenAI's API, and as an object in templates. A model may have written a text
+ * that is none, which its next turn is to see.
+ */
 static gumbel_status complete_arguments(json_t *function, json_t *written, gumbel_error *error) {
     json_t *arguments = json_object_get(function, "arguments"), *parsed;
     bool is_text = json_is_string(arguments);
@@ -187,7 +191,10 @@ static gumbel_status complete_arguments(json_t *function, json_t *written, gumbe
     const char *text = arguments && json_string_length(arguments) == 0 ? "{}" : json_string_value(arguments);
     if (arguments && !json_is_string(arguments) && !json_is_null(arguments))
         return REFUSE("%s instead of an object or its JSON", type_name(arguments));
-    GB_TRY(gb_chat_read_json("as JSON", text ? text : "{}", JSON_OBJECT, &parsed, error));
+    const gumbel_status status =
+        gb_chat_read_json("as JSON", text ? text : "{}", JSON_OBJECT, &parsed, error);
+    if (status != GUMBEL_OK)
+        return status == GUMBEL_ERROR_MEMORY ? status : GUMBEL_OK;
     return json_object_set_new_nocheck(function, "arguments", parsed) == 0 ? GUMBEL_OK : no_memory(error);
 }
 
@@ -285,8 +292,32 @@ static bool lacks_content(const json_t *message) {
     return !json_object_get(message, "content");
 }
 
+static bool is_system(const json_t *message) {
+    const char *role = json_string_value(json_object_get(message, "role"));
+    return strcmp(role, "system") == 0 || strcmp(role, "developer") == 0;
+}
+
+size_t gb_chat_leading_systems(const json_t *messages) {
+    size_t count = 0;
+    while (count < json_array_size(messages) && is_system(json_array_get(messages, count)))
+        count++;
+    return count;
+}
+
+static const json_t *arguments_of(const json_t *call) {
+    return json_object_get(json_object_get(call, "function"), "arguments");
+}
+
+static bool has_text_arguments(const json_t *message) {
+    const json_t *calls = json_object_get(message, "tool_calls");
+    for (size_t i = 0; i < json_array_size(calls); i++)
+        if (json_is_string(arguments_of(json_array_get(calls, i))))
+            return true;
+    return false;
+}
+
 int gb_chat_possible_forms(const json_t *messages) {
-    int forms = 0;
+    int forms = gb_chat_leading_systems(messages) > 1 ? GB_CHAT_ONE_SYSTEM : 0;
     for (size_t i = 0; i < json_array_size(messages); i++) {
         const json_t *message = json_array_get(messages, i);
         if (json_is_array(json_object_get(message, "content")))
@@ -295,6 +326,8 @@ int gb_chat_possible_forms(const json_t *messages) {
             forms |= GB_CHAT_WRITTEN_ARGUMENTS;
         if (lacks_content(message))
             forms |= GB_CHAT_EMPTY_CONTENT;
+        if (has_text_arguments(message))
+            forms |= GB_CHAT_WRAPPED_ARGUMENTS;
     }
     return forms;
 }
@@ -327,6 +360,12 @@ static bool write_arguments(json_t *call, json_t *text) {
     return good;
 }
 
+static bool wrap_arguments(json_t *call) {
+    const json_t *text = arguments_of(call);
+    return !json_is_string(text) || json_object_set_new(json_object_get(call, "function"), "arguments",
+                                                        json_pack("{s:O}", "arguments", text)) == 0;
+}
+
 static bool change_message(json_t *message, const json_t *written, size_t *call, int wanted) {
     json_t *content = json_object_get(message, "content"), *calls = json_object_get(message, "tool_calls");
     bool good = true;
@@ -337,7 +376,33 @@ static bool change_message(json_t *message, const json_t *written, size_t *call,
     for (size_t i = 0; good && i < json_array_size(calls); i++, ++*call)
         if (wanted & GB_CHAT_WRITTEN_ARGUMENTS)
             good = write_arguments(json_array_get(calls, i), json_array_get(written, *call));
+        else if (wanted & GB_CHAT_WRAPPED_ARGUMENTS)
+            good = wrap_arguments(json_array_get(calls, i));
     return good;
+}
+
+/* Adds the content, a string or parts, as a paragraph. */
+static void add_paragraph(gb_byte_buffer *text, const json_t *content) {
+    json_t *string = json_is_array(content) ? joined(content) : NULL;
+    const json_t *from = string ? string : content;
+    if (text->size > 0)
+        gb_buffer_append(text, "\n\n", 2);
+    gb_buffer_append(text, json_string_value(from), json_string_length(from));
+    json_decref(string);
+}
+
+/* The first of them gets what all of them say. */
+static bool join_systems(json_t *messages) {
+    const size_t count = gb_chat_leading_systems(messages);
+    gb_byte_buffer text = {0};
+    for (size_t i = 0; i < count; i++)
+        add_paragraph(&text, json_object_get(json_array_get(messages, i), "content"));
+    for (size_t i = 1; i < count; i++)
+        json_array_remove(messages, 1);
+    json_t *string =
+        text.failed ? NULL : json_stringn_nocheck(text.size ? (const char *)text.data : "", text.size);
+    gb_buffer_free(&text);
+    return count == 0 || json_object_set_new_nocheck(json_array_get(messages, 0), "content", string) == 0;
 }
 
 json_t *gb_chat_messages_in_form(const json_t *messages, const json_t *written, int wanted) {
@@ -346,6 +411,8 @@ json_t *gb_chat_messages_in_form(const json_t *messages, const json_t *written, 
     bool good = changed != NULL;
     for (size_t i = 0; good && i < json_array_size(changed); i++)
         good = change_message(json_array_get(changed, i), written, &call, wanted);
+    if (good && (wanted & GB_CHAT_ONE_SYSTEM))
+        good = join_systems(changed);
     if (!good)
         json_decref(changed);
     return good ? changed : NULL;

@@ -20,8 +20,9 @@ gumbel_status gb_chat_messages_to_json(const gumbel_message *messages, size_t co
                                        gumbel_error *error);
 
 /* Checks the array and changes it to what templates expect: fields that are null are left out, a reasoning
- * has all the names that templates look for, arguments of calls are objects. *written gets, for each call in
- * order, its arguments as the text that they were, or null; the caller's also after an error. Errors:
+ * has all the names that templates look for, arguments of calls are objects, or the text that they were where
+ * that is none. *written gets, for each call in order, its arguments as the text that they were, or null; the
+ * caller's also after an error. Errors:
  * ARGUMENT, naming message and field; MEMORY. */
 gumbel_status gb_chat_complete_messages(json_t *messages, json_t **written, gumbel_error *error);
 
@@ -32,9 +33,11 @@ gumbel_status gb_chat_check_tools(const json_t *tools, gumbel_error *error);
 
 typedef enum gb_chat_form {
     GB_CHAT_JOINED_PARTS = 1, /* each content of parts is a string: its texts, with line breaks between */
-    GB_CHAT_WRITTEN_ARGUMENTS = 2, /* the arguments of calls are JSON as text */
-    GB_CHAT_EMPTY_CONTENT = 4,     /* a message without content has an empty one */
-    GB_CHAT_FORMS = 8
+    GB_CHAT_WRITTEN_ARGUMENTS = 2,  /* the arguments of calls are JSON as text */
+    GB_CHAT_EMPTY_CONTENT = 4,      /* a message without content has an empty one */
+    GB_CHAT_ONE_SYSTEM = 8,         /* leading system and developer messages are one */
+    GB_CHAT_WRAPPED_ARGUMENTS = 16, /* arguments that are no object are {"arguments": TEXT} */
+    GB_CHAT_FORMS = 32
 } gb_chat_form;
 
 /* Which of these would change the messages: a sum of them. */
@@ -43,6 +46,9 @@ int gb_chat_possible_forms(const json_t *messages);
 /* A copy in the forms that are summed up in wanted; written is gb_chat_complete_messages's. NULL: no memory.
  */
 json_t *gb_chat_messages_in_form(const json_t *messages, const json_t *written, int wanted);
+
+/* How many system and developer messages the conversation begins with. */
+size_t gb_chat_leading_systems(const json_t *messages);
 
 /* "developer" becomes "system". False: no memory. */
 bool gb_chat_rename_developer(json_t *messages);

@@ -154,18 +154,47 @@ static gumbel_status render_form(const conversation *c, int form, gb_jinja_outpu
     return status;
 }
 
-/* A template that fails on what is there, or prints lists and objects as Python does, may expect messages in
- * another form: the first that it takes is the one. Otherwise what it makes of them as they are holds. */
+/* Where text last stands in the output; its length when nowhere. */
+static size_t find_last(const gb_jinja_output *output, const char *text, size_t length) {
+    for (size_t at = output->length; at-- > 0;)
+        if (output->length - at >= length && memcmp(output->text + at, text, length) == 0)
+            return at;
+    return output->length;
+}
+
+/* Whether a system message behind the first one is missing: some templates look at the first alone. */
+static bool lacks_system(const conversation *c, const gb_jinja_output *output) {
+    const size_t count = gb_chat_leading_systems(c->messages);
+    for (size_t i = 1; i < count; i++) {
+        const json_t *content = json_object_get(json_array_get(c->messages, i), "content");
+        size_t start = 0, end = json_string_length(content);
+        if (!json_is_string(content))
+            continue;
+        gb_utf8_strip(json_string_value(content), &start, &end);
+        if (find_last(output, json_string_value(content) + start, end - start) == output->length &&
+            start < end)
+            return true;
+    }
+    return false;
+}
+
+static bool is_as_meant(const conversation *c, const gb_jinja_output *output) {
+    return !output->printed_structure && !lacks_system(c, output);
+}
+
+/* A template that fails on what is there, prints lists and objects as Python does, or leaves a system message
+ * out, may expect messages in another form: the first that it takes is the one. Otherwise what it makes of
+ * them as they are holds. */
 static gumbel_status render_forms(const conversation *c, gb_jinja_output *output, gumbel_error *error) {
     gumbel_status first = render_form(c, 0, output, error);
-    bool may_differ = first == GUMBEL_OK ? output->printed_structure
+    bool may_differ = first == GUMBEL_OK ? !is_as_meant(c, output)
                                          : first == GUMBEL_ERROR_FORMAT || first == GUMBEL_ERROR_ARGUMENT;
     int possible = may_differ ? gb_chat_possible_forms(c->messages) : 0;
     for (int form = 1; form < GB_CHAT_FORMS; form++) {
         gb_jinja_output other = {0};
         if ((form & possible) != form || render_form(c, form, &other, NULL) != GUMBEL_OK)
             continue;
-        if (!other.printed_structure) {
+        if (is_as_meant(c, &other)) {
             gb_jinja_output_free(output);
             *output = other;
             return GUMBEL_OK;
@@ -173,14 +202,6 @@ static gumbel_status render_forms(const conversation *c, gb_jinja_output *output
         gb_jinja_output_free(&other);
     }
     return first;
-}
-
-/* Where text last stands in the output; its length when nowhere. */
-static size_t find_last(const gb_jinja_output *output, const char *text, size_t length) {
-    for (size_t at = output->length; at-- > 0;)
-        if (output->length - at >= length && memcmp(output->text + at, text, length) == 0)
-            return at;
-    return output->length;
 }
 
 /* Whether the content ends there, but for white space before it. */

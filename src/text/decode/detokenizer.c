@@ -2,9 +2,8 @@
  *
  * The streaming decoder. Tokens give their spelling with the decoder's replacements; byte tokens, and at byte
  * level all tokens, give bytes that gather until they are a character. Those that can no longer become part
- * of one give U+FFFD: one for each byte token, as in the `tokenizers` package (ByteFallback), which however
- * gives up a whole run of byte tokens for one bad byte: a stream has by then given out the good characters
- * before it. At byte level one for each maximal subpart, as in the package (ByteLevel).
+ * of one give U+FFFD, one for each maximal subpart (Unicode 15, chapter 3.9). The `tokenizers` package gives
+ * one for each byte of a run of byte tokens with a bad one, of which a stream has given out the beginning.
  */
 #include "text/decode/detokenizer.h"
 
@@ -126,10 +125,9 @@ static int32_t stop_of(const gumbel_detokenizer *detokenizer, int32_t token) {
 
 /* ---- Decoding ------------------------------------------------------------------------------------------ */
 
-/* Gives up the first size pending bytes, which are one ill-formed part. */
+/* Gives up the first size pending bytes, which are one maximal subpart. */
 static void replace_pending(gumbel_detokenizer *detokenizer, size_t size) {
-    size_t marks = size > 0 && gb_is_byte_level(&detokenizer->tokenizer->data) ? 1 : size;
-    for (size_t i = 0; i < marks; i++)
+    if (size > 0)
         gb_buffer_append(&detokenizer->output, GB_REPLACEMENT, strlen(GB_REPLACEMENT));
     detokenizer->pending_size -= size;
     memmove(detokenizer->pending, detokenizer->pending + size, detokenizer->pending_size);
