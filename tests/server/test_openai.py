@@ -362,6 +362,19 @@ class Thinking(unittest.TestCase):
                                                                   {"role": "user", "content": "Thanks"}])
         self.assertEqual(again.status, "completed")
 
+    def test_template_without_tools(self):
+        """Such a template would drop them in silence."""
+        template = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}"
+        strict = {**WEATHER, "function": {**WEATHER["function"], "strict": True}}
+        body = {"messages": ASK, "tools": [strict], "chat_template": template, "max_tokens": 4}
+        status, headers, _ = self.server.post("/v1/chat/completions", body)
+        self.assertEqual(status, 200)
+        self.assertEqual(headers["X-Gumbel-Warning"], "tools left out: the chat template has no place for them")
+        for choice in ("required", {"type": "function", "function": {"name": "weather"}}):
+            status, _, reply = self.server.post("/v1/chat/completions", {**body, "tool_choice": choice})
+            self.assertEqual((status, reply["error"]["param"]), (400, "tool_choice"))
+            self.assertIn("no place for tools", reply["error"]["message"])
+
     def test_tools_and_results(self):
         """The bundled templates know no tools, so one comes with the request."""
         template = ("{% for t in tools or [] %}[{{ t.function.name }}: {{ t.function.description }}]{% endfor %}"

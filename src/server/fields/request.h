@@ -33,6 +33,7 @@ typedef struct server_request {
     json_t *messages;               /* as OpenAI's API has them; owned */
     json_t *tools;                  /* likewise; owned, NULL: none */
     char left_out[SERVER_LEFT_OUT]; /* types of tools that are not in the prompt, by blanks */
+    bool leaves_tools_out;          /* all of them: the chat template has no place for them */
     const char *template_text;
     json_t *template_kwargs; /* owned; NULL: none */
     gumbel_thinking thinking;

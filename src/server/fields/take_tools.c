@@ -104,6 +104,34 @@ bool server_take_tools(const char *name, json_t *value, server_request *request,
     return true;
 }
 
+/* ---- Templates without tools --------------------------------------------------------------------------- */
+
+static bool takes_tools(const server_request *request, const server_model *model) {
+    const char *text = request->template_text;
+    if (!text)
+        text = gumbel_chat_template(model->tokenizer, "tool_use");
+    if (!text)
+        text = gumbel_chat_template(model->tokenizer, NULL);
+    return !text || strstr(text, "tools"); /* without a template the request fails for that reason */
+}
+
+bool server_settle_tools(server_request *request, const server_model *model, server_failure *failure) {
+    if (!request->tools || request->no_tools || takes_tools(request, model))
+        return true;
+    if (request->tool_choice == GUMBEL_TOOLS_REQUIRED)
+        return server_refuse(
+            failure, "tool_choice",
+            "tool_choice: the program's chat template has no place for tools, so none can be "
+            "called");
+    json_decref(request->tools);
+    request->tools = NULL;
+    request->single_call = false;
+    request->leaves_tools_out = true;
+    return true;
+}
+
+/* ---- Choice -------------------------------------------------------------------------------------------- */
+
 /* The one tool that an answer calls: {"type": "function", "function": {"name": ...}} of OpenAI's chats, and
  * {"type": "function" or "tool", "name": ...} of responses and of Anthropic. */
 static bool take_tool_name(const char *name, const json_t *value, server_request *request,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Functions in namespaces (tools of type "namespace" in responses): the model knows them by one name, clients
- * by two.
+ * Tools that the model gets: functions in namespaces (tools of type "namespace" in responses), which it knows
+ * by one name and clients by two; none where the chat template knows none.
  */
 #ifndef GUMBEL_SERVER_FIELDS_TOOLS_H
 #define GUMBEL_SERVER_FIELDS_TOOLS_H
@@ -14,5 +14,9 @@ json_t *server_join_name(const char *space, const char *name);
 /* The parts of such a name; false: the request has no namespace with such a function. */
 bool server_split_name(const server_request *request, const char *joined, const char **space,
                        const char **name);
+
+/* Once the request has its tools: leaves them out where the chat template has no place for them. Refuses a
+ * call that is required then. */
+bool server_settle_tools(server_request *request, const server_model *model, server_failure *failure);
 
 #endif

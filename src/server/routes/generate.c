@@ -2,6 +2,7 @@
  *
  * The routes that generate, one for each protocol.
  */
+#include "server/fields/tools.h"
 #include "server/protocols/convert.h"
 #include "server/protocols/protocol.h"
 #include "server/routes/routes.h"
@@ -18,7 +19,8 @@ static bool read_request(server *s, const server_exchange *exchange, const serve
     server_request *request = &generation->request;
     return server_read_request(protocol->route, body, server_find_model_of, s, request, &generation->model,
                                failure) &&
-           (!protocol->prepare || protocol->prepare(request, &s->responses, failure));
+           (!protocol->prepare || protocol->prepare(request, &s->responses, failure)) &&
+           server_settle_tools(request, generation->model, failure);
 }
 
 static bool start(server *s, const server_exchange *exchange, const server_protocol *protocol,
@@ -38,7 +40,10 @@ static bool start(server *s, const server_exchange *exchange, const server_proto
 
 static void warn_of_tools(server_exchange *exchange, const server_request *request) {
     server_text text = {0};
-    if (!request->left_out[0])
+    if (request->leaves_tools_out)
+        server_add_header(exchange, "X-Gumbel-Warning",
+                          "tools left out: the chat template has no place for them");
+    if (request->leaves_tools_out || !request->left_out[0])
         return;
     server_text_add_string(&text, "tools left out: ");
     for (const char *at = request->left_out; *at; at++)
