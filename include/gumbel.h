@@ -1149,6 +1149,7 @@ typedef struct gumbel_scheduler_stats {
     uint64_t spills, evictions; /* answers put into host memory; kept sequences that lost their slot */
     uint64_t rerun_tokens;      /* of answers that were run again as prompts while nobody waited */
     uint64_t reruns_due;        /* kept answers for which that is still to come */
+    uint64_t cancelled;         /* of the answers that failed, those that somebody cancelled */
 } gumbel_scheduler_stats;
 
 /* Thread-safe. Errors: ARGUMENT. */

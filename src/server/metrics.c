@@ -85,7 +85,7 @@ STAT(generated_tokens)
 STAT(steps)
 STAT(submitted)
 STAT(finished)
-STAT(failed)
+STAT(cancelled)
 STAT(spills)
 STAT(evictions)
 STAT(host_bytes)
@@ -96,6 +96,11 @@ static double read_cache_use(const gumbel_scheduler_stats *stats) {
 
 static double read_kept(const gumbel_scheduler_stats *stats) {
     return stats->state_bytes > 0 ? (double)stats->kept_bytes / (double)stats->state_bytes : 0;
+}
+
+/* The scheduler counts cancelled answers among those that failed. */
+static double read_failed(const gumbel_scheduler_stats *stats) {
+    return (double)(stats->failed - stats->cancelled);
 }
 
 static double read_prompt_and_cached(const gumbel_scheduler_stats *stats) {
@@ -132,8 +137,10 @@ static const struct {
     {{"gumbel_answers_submitted_total", NULL, "counter", "Answers that were queued."}, read_submitted},
     {{"gumbel_answers_finished_total", "vllm:request_success_total", "counter", "Answers that are whole."},
      read_finished},
-    {{"gumbel_answers_failed_total", NULL, "counter", "Answers that are not, cancelled ones too."},
-     read_failed},
+    {{"gumbel_answers_cancelled_total", NULL, "counter",
+      "Answers whose client left, or read too slowly, before their end."},
+     read_cancelled},
+    {{"gumbel_answers_failed_total", NULL, "counter", "Answers that an error ended."}, read_failed},
     {{"gumbel_spills_total", "vllm:num_preemptions_total", "counter",
       "Answers that were put into host memory."},
      read_spills},

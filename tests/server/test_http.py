@@ -265,7 +265,7 @@ class Limits(unittest.TestCase):
             connection.sendall(request_text(body, f"Content-Length: {len(body)}", path="/v1/chat/completions"))
             self.assertTrue(wait_until(lambda: server.metric("gumbel_answers_submitted_total") == 32))
             self.assertEqual(server.post("/v1/chat/completions", chat("Hi", max_tokens=3, priority=-1))[0], 200)
-            self.assertTrue(wait_until(lambda: server.metric("gumbel_answers_failed_total") > 0))
+            self.assertTrue(wait_until(lambda: server.metric("gumbel_answers_cancelled_total") > 0))
             self.assertTrue(wait_until(lambda: server.metric("gumbel_requests_running") == 0))
             self.assertLess(server.metric("gumbel_generated_tokens_total"), 32 * 1800)
             self.assertTrue(wait_until(lambda: server.metric("gumbel_slow_readers_total")
@@ -345,6 +345,8 @@ class Leaving(unittest.TestCase):
             self.assertEqual(server.metric("gumbel_answers_finished_total"), 0)
             self.assertLess(server.metric("gumbel_generated_tokens_total"), 1700)
             self.assertTrue(wait_until(lambda: server.metric("gumbel_disconnects_total") == 1))
+            self.assertGreater(server.metric("gumbel_answers_cancelled_total"), 0)
+            self.assertEqual(server.metric("gumbel_answers_failed_total"), 0)
 
     def test_stream(self):
         def leave(server):

@@ -85,13 +85,16 @@ static void metrics(void **state) {
                                 .prompt_seconds = 0.04,
                                 .generated_tokens = 3,
                                 .answer_seconds = 400};
-    const server_gauges gauges = {"a\"b\\c", {.queued = 3, .running_bytes = 25, .state_bytes = 100}};
+    const server_gauges gauges = {
+        "a\"b\\c", {.queued = 3, .running_bytes = 25, .state_bytes = 100, .failed = 7, .cancelled = 5}};
     server_count_answer(&counted, &usage, true, GUMBEL_FINISH_STOP);
     server_count_answer(&counted, &usage, false, GUMBEL_FINISH_NONE);
     server_print_metrics(&counted, &gauges, 1, true, &text);
     const char *all = server_text_string(&text);
     assert_true(value_of(all, "gumbel_requests_waiting{model_name=\"a\\\"b\\\\c\"}") == 3);
     assert_true(value_of(all, "vllm:num_requests_waiting{model_name=\"a\\\"b\\\\c\"}") == 3);
+    assert_true(value_of(all, "gumbel_answers_failed_total{model_name=\"a\\\"b\\\\c\"}") == 2);
+    assert_true(value_of(all, "gumbel_answers_cancelled_total{model_name=\"a\\\"b\\\\c\"}") == 5);
     assert_true(value_of(all, "vllm:kv_cache_usage_perc{model_name=\"a\\\"b\\\\c\"}") == 0.25);
     assert_true(value_of(all, "gumbel_answers_total{reason=\"stop\"}") == 1);
     assert_true(value_of(all, "gumbel_answers_total{reason=\"error\"}") == 1);

@@ -97,6 +97,7 @@ class Soak(unittest.TestCase):
                 self.assertTrue(wait_until(lambda: server.metric(name) == 0), name)
             self.assertEqual(server.metric("gumbel_answers_submitted_total"),
                              server.metric("gumbel_answers_finished_total")
+                             + server.metric("gumbel_answers_cancelled_total")
                              + server.metric("gumbel_answers_failed_total"))
             self.assertTrue(wait_until(lambda: resources(server) == before), f"{before}, {resources(server)}")
             print(f"{sum(counts.values())} requests: {counts}; {resident_bytes(server) / 1e6:.0f} MB resident")

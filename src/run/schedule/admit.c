@@ -8,6 +8,7 @@ static void end_early(gb_serving_schedule *schedule, gb_answer *answer, gumbel_s
     if (answer->phase == GB_WAITING)
         atomic_fetch_sub(&schedule->queued, 1);
     schedule->counts.failed++;
+    schedule->counts.cancelled += status == GUMBEL_ERROR_CANCELLED;
     gb_answer_fail(answer, status, message, gb_schedule_now(schedule));
     gb_release(schedule, answer, true);
 }
