@@ -25,13 +25,14 @@ typedef struct server_options {
     const char *certificate, *private_key; /* TLS, as PEM; NULL: none */
     size_t max_body_bytes;
     unsigned max_connections;
-    uint32_t max_prompt_tokens; /* 0: a context */
-    size_t max_stream_bytes;    /* events that a stream's reader may be behind */
-    size_t max_stored_bytes;    /* of responses */
-    double idle_seconds;        /* of a connection without a request; like the next, 0: any */
-    double request_seconds;     /* to send a request */
-    double send_seconds;        /* to take what was written */
-    double grammar_seconds;     /* to compile a grammar; 0: the library's limit */
+    unsigned max_connections_per_address; /* 0: any */
+    uint32_t max_prompt_tokens;           /* 0: a context */
+    size_t max_stream_bytes;              /* events that a stream's reader may be behind */
+    size_t max_stored_bytes;              /* of responses */
+    double idle_seconds;                  /* of a connection without a request; like the next, 0: any */
+    double request_seconds;               /* to send a request */
+    double send_seconds;                  /* to take what was written */
+    double grammar_seconds;               /* to compile a grammar; 0: the library's limit */
     bool with_vllm_metrics;
 } server_options;
 

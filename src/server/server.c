@@ -62,6 +62,7 @@ static server_http_options http_options(server *s) {
                                  .private_key = options->private_key,
                                  .max_body_bytes = options->max_body_bytes,
                                  .max_connections = options->max_connections,
+                                 .max_connections_per_address = options->max_connections_per_address,
                                  .idle_seconds = options->idle_seconds,
                                  .request_seconds = options->request_seconds,
                                  .send_seconds = options->send_seconds,

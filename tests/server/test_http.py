@@ -73,6 +73,66 @@ class Framing(unittest.TestCase):
         reply = self.server.raw(b"GET /" + b"x" * 100000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
         self.assertIn(reply[9:12], (b"414", b"431"))
 
+    def assert_one_error(self, data, status, part=""):
+        """One reply, in JSON, and then the end, also where what was sent is not read whole."""
+        reply = self.server.raw(data).decode()
+        self.assertTrue(reply.startswith(f"HTTP/1.1 {status} "), reply)
+        self.assertEqual(len(re.findall(r"HTTP/1\.\d \d{3} ", reply)), 1, reply)
+        head, body = reply.split("\r\n\r\n", 1)
+        self.assertIn("Content-Type: application/json\r\n", head)
+        self.assertIn(part, json.loads(body)["error"]["message"])
+
+    MALFORMED = (
+        (b"GET /health HTTP/1.1\r\n\r\n", 400, "no Host"),
+        *((request_text("{}", f"Content-Length: {length}"), 400, "") for length in ("abc", "-1", "1,1", "")),
+        *((request_text("{}", f"Content-Length: {length}"), 413, "") for length in (1 << 63, 1 << 64)),
+        (request_text("1;x=" + "x" * 100000 + "\r\n{\r\n0\r\n\r\n", "Transfer-Encoding: chunked"), 413, "chunk"),
+        (request_text("f" * 17 + "\r\n", "Transfer-Encoding: chunked"), 413, "chunk"),
+        (request_text("banana\r\n", "Transfer-Encoding: chunked"), 400, "chunk"),
+        (request_text("1\r\n{\r\n0\r\nX: " + "x" * 100000 + "\r\n\r\n", "Transfer-Encoding: chunked"), 431, ""),
+        (request_text("", "X\0Y: 1"), 400, ""),
+        (request_text("", "banana"), 400, ""),
+        (request_text("", "X: " + "x" * 100000), 431, "32 KiB"),
+        (b"GET /" + b"x" * 100000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n", 414, "32 KiB"),
+        (b"GET /a b HTTP/1.1\r\nHost: localhost\r\n\r\n", 400, ""),
+        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505, "HTTP/1.1"),
+        (b"GET /health\r\n\r\n", 400, ""))
+
+    def test_malformed(self):
+        for data, status, part in self.MALFORMED:
+            with self.subTest(data=data[:80]):
+                self.assert_one_error(data, status, part)
+
+    def test_malformed_first(self):
+        """What only a connection's first request is looked at for."""
+        for data, part in ((b"banana\r\n\r\n", "GET /v1/models HTTP/1.1"), (b"\x16\x03\x01\0\xf0\1\0", "control"),
+                           (request_text("", "X: a\0b"), "control"), (request_text("", "X: a\rb"), "control")):
+            with self.subTest(data=data[:80]):
+                self.assert_one_error(data, 400, part)
+
+    def test_malformed_later(self):
+        """The same behind a good request, together with it and after its reply."""
+        good = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        for data, status, _ in self.MALFORMED:
+            for apart in (False, True):
+                with self.subTest(data=data[:80], apart=apart), \
+                        socket.create_connection(("127.0.0.1", self.server.port), 10) as connection:
+                    connection.sendall(good if apart else good + data)
+                    first = connection.recv(65536).decode() if apart else ""
+                    if apart:
+                        connection.sendall(data)
+                    replies = first + read_all(connection).decode()
+                    self.assertEqual(re.findall(r"HTTP/1\.1 (\d{3}) ", replies), ["200", str(status)])
+                    json.loads(replies.rsplit("\r\n\r\n", 1)[1])
+
+    def test_head_in_pieces(self):
+        """Empty lines before a request are skipped, and its bytes may come one by one."""
+        with socket.create_connection(("127.0.0.1", self.server.port), 10) as connection:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            for byte in b"\r\nGET /health HTTP/1.1\nHost: localhost\r\nConnection: close\r\n\r\n":
+                connection.sendall(bytes([byte]))
+            self.assertTrue(read_all(connection).startswith(b"HTTP/1.1 200 "))
+
     def test_slow_request(self):
         """A byte now and then does not keep a connection: the whole request has its time."""
         with socket.create_connection(("127.0.0.1", self.server.port), 10) as connection:
@@ -290,12 +350,57 @@ class Limits(unittest.TestCase):
             self.assertTrue(tail.endswith(b"}}\n"), tail[-100:])
             self.assertGreater(length, 3 << 20)
 
-    def test_connections(self):
+    def test_idle_connections(self):
+        """Idle ones make room, those that never asked and those that wait for their next request."""
         with Server("--max-connections", "4") as server:
-            some = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(20)]
+            kept = socket.create_connection(("127.0.0.1", server.port), 10)
+            kept.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            self.assertTrue(kept.recv(65536).startswith(b"HTTP/1.1 200 "))
+            time.sleep(0.3)  # until the server has noted that it is idle
+            some = [socket.create_connection(("127.0.0.1", server.port), 10) for _ in range(20)]
+            self.assertTrue(is_healthy(server))
+            self.assertEqual(read_all(kept), b"")
+            for one in some[:16]:
+                self.assertEqual(read_all(one), b"")
+            some[-1].sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            self.assertTrue(read_all(some[-1]).startswith(b"HTTP/1.1 200 "))
+            for one in (kept, *some):
+                one.close()
+
+    def check_full(self, status, *options):
+        """Connections that are busy are not closed for new ones, which learn why they are refused."""
+        with Server(*options) as server:
+            busy = []
+            for _ in range(2):
+                busy.append(socket.create_connection(("127.0.0.1", server.port), 10))
+                busy[-1].sendall(b"POST /v1/completions HTTP/1.1\r\n")
+            refused = []
+            self.assertTrue(wait_until(lambda: refused.append(server.request("GET", "/health")) or
+                                       refused[-1][0] == status, 10), refused)
+            self.assertGreaterEqual(int(refused[-1][1]["Retry-After"]), 1)
+            self.assertIn(options[-2], refused[-1][2]["error"]["message"])
+            for one in busy:
+                one.close()
+            self.assertTrue(wait_until(lambda: is_healthy(server), 10))
+
+    def test_full(self):
+        self.check_full(503, "--max-connections-per-address", "0", "--max-connections", "2")
+
+    def test_full_address(self):
+        self.check_full(429, "--max-connections-per-address", "2")
+
+    def test_other_addresses(self):
+        """One client's connections, busy or idle, leave room for another address."""
+        with Server("--max-connections", "8", "--host", "127.0.0.1") as server:
+            some = [socket.create_connection(("127.0.0.1", server.port), 10) for _ in range(30)]
+            for one in some[-4:]:
+                one.sendall(b"POST /v1/completions HTTP/1.1\r\n")
+            self.assertTrue(wait_until(lambda: server_refuses(server), 10))
+            with socket.create_connection(("127.0.0.1", server.port), 10, ("127.0.0.2", 0)) as other:
+                other.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+                self.assertTrue(read_all(other).startswith(b"HTTP/1.1 200 "))
             for one in some:
                 one.close()
-            self.assertTrue(wait_until(lambda: is_healthy(server)))
 
 
 def is_healthy(server):
@@ -303,6 +408,10 @@ def is_healthy(server):
         return server.request("GET", "/health", timeout=2)[0] == 200
     except OSError:
         return False
+
+
+def server_refuses(server):
+    return server.request("GET", "/health")[0] == 429
 
 
 def open_stream(server, body, wait=True):
@@ -458,6 +567,10 @@ class Sockets(unittest.TestCase):
                     connection.sendall(request_text(body, f"Content-Length: {len(body)}", "Connection: close",
                                                     path="/v1/chat/completions"))
                     self.assertIn(b"[DONE]", read_all(connection))
+                with socket.create_connection(("127.0.0.1", server.port), 10) as plain, \
+                        context.wrap_socket(plain, server_hostname="localhost") as connection:
+                    connection.sendall(b"GET /health HTTP/1.1\r\n\r\n")
+                    self.assertIn(b"no Host", read_all(connection))
 
 
 if __name__ == "__main__":

@@ -73,10 +73,19 @@ const cli_option serve_limit_table[] = {
      .offset = offsetof(serve_options, max_queued)},
     {.names = "--max-connections",
      .argument = "N",
-     .help = "Connections at once; each has a thread. Default: 512.",
+     .help =
+         "Connections at once; each has a thread. When there are as many, the one that has been idle "
+         "longest is closed for a new one, and where none is idle that is refused with 503. Default: 512.",
      .type = CLI_INTEGER,
      .range = {.low = 1, .high = 65536},
      .offset = offsetof(serve_options, max_connections)},
+    {.names = "--max-connections-per-address",
+     .argument = "N",
+     .help = "The same for the connections of one address, or of one IPv6 network (/64), with 429. 0 is no "
+             "limit, as behind a proxy that has many clients. Default: half of --max-connections.",
+     .type = CLI_INTEGER,
+     .range = {.low = 0, .high = 65536},
+     .offset = offsetof(serve_options, max_per_address)},
     {.names = "--max-body",
      .argument = "BYTES",
      .help = "The largest body of a request; a larger one is refused with 413. Default: 16 MiB.",

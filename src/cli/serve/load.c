@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { DEFAULT_SLOTS = 4 };
+enum { DEFAULT_SLOTS = 4, DEFAULT_CACHE_MEBIBYTES = 1024 };
 
 /* ---- Names --------------------------------------------------------------------------------------------- */
 
@@ -87,10 +87,15 @@ gumbel_status serve_look_at(const serve_arguments *arguments, const char *alias,
 
 /* ---- Loading ------------------------------------------------------------------------------------------- */
 
+static uint64_t cache_bytes(const serve_options *serve) {
+    const cli_integer *given = &serve->cache_mebibytes;
+    return (uint64_t)(given->given ? given->value : DEFAULT_CACHE_MEBIBYTES) << 20;
+}
+
 static gumbel_status open_scheduler(const serve_options *serve, serve_loaded *loaded, gumbel_error *error) {
     const gumbel_scheduler_options options = {.size = sizeof options,
                                               .max_queued = (uint32_t)serve->max_queued.value,
-                                              .host_bytes = (uint64_t)serve->cache_mebibytes.value << 20,
+                                              .host_bytes = cache_bytes(serve),
                                               .no_prefix_cache = serve->no_prefix_cache};
     gumbel_session_destroy(loaded->model.session); /* all slots are the scheduler's */
     loaded->model.session = NULL;
@@ -130,6 +135,19 @@ static server_model served_of(const serve_arguments *arguments, const serve_mode
     return served;
 }
 
+/* What the process grows to: slots and kept conversations take memory when they are first used. */
+static void tell_memory(const serve_options *serve, const serve_model *model) {
+    char slots[CLI_BYTES_TEXT], cache[CLI_BYTES_TEXT];
+    if (serve->no_prefix_cache)
+        cli_note("memory: up to %s with all slots full (--parallel, --max-context)",
+                 cli_describe_bytes(model->bytes, slots));
+    else
+        cli_note(
+            "memory: up to %s with all slots full (--parallel, --max-context), and %s for conversations that "
+            "are kept (--cache-ram)",
+            cli_describe_bytes(model->bytes, slots), cli_describe_bytes(cache_bytes(serve), cache));
+}
+
 gumbel_status serve_load(const serve_arguments *arguments, const serve_model *model, serve_loaded **loaded,
                          gumbel_error *error) {
     serve_loaded *made = cli_allocate(1, sizeof *made);
@@ -143,6 +161,7 @@ gumbel_status serve_load(const serve_arguments *arguments, const serve_model *mo
     char id[SERVER_MODEL_ID];
     cli_note("%s: %u positions, %s", server_first_name(model->names, id), made->served.max_context,
              gumbel_engine_description(made->model.engine));
+    tell_memory(&arguments->serve, model);
     return status;
 }
 

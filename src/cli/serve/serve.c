@@ -99,6 +99,7 @@ static server_options options_of(serving *s) {
     const size_t inherited = serve_inherited_sockets(&first);
     for (size_t i = 0; i < inherited && i < MOST_SOCKETS; i++)
         s->sockets[i] = first + (int)i;
+    const unsigned connections = (unsigned)value_of(&serve->max_connections, 512);
     const bool has_other = serve->unix_socket || inherited > 0;
     const bool has_host = serve->host || serve->port.given || !has_other;
     return (server_options){
@@ -116,7 +117,8 @@ static server_options options_of(serving *s) {
         .certificate = s->certificate.bytes,
         .private_key = s->private_key.bytes,
         .max_body_bytes = (size_t)value_of(&serve->max_body, 16 << 20),
-        .max_connections = (unsigned)value_of(&serve->max_connections, 512),
+        .max_connections = connections,
+        .max_connections_per_address = (unsigned)value_of(&serve->max_per_address, connections / 2),
         .max_prompt_tokens = (uint32_t)serve->max_prompt.value,
         .max_stream_bytes = (size_t)value_of(&serve->max_stream, 1 << 20),
         .max_stored_bytes = (size_t)value_of(&serve->max_stored, 64 << 20),

@@ -13,7 +13,8 @@
 typedef struct serve_options {
     const char *host, *unix_socket, *key_file, *certificate, *private_key, *cors_origins;
     cli_words more; /* programs after the first one */
-    cli_integer port, slots, max_queued, max_connections, max_body, max_prompt, max_stream, max_stored;
+    cli_integer port, slots, max_queued, max_connections, max_per_address, max_body, max_prompt, max_stream,
+        max_stored;
     cli_integer cache_mebibytes, models_max;
     const char *models_memory; /* a number of bytes */
     cli_integer idle_seconds, request_seconds, send_seconds, grammar_seconds;

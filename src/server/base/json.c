@@ -162,3 +162,11 @@ void server_print_json(server_text *text, const json_t *value) {
                            JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(9)) != 0)
         text->has_failed = true;
 }
+
+json_t *server_openai_error(const server_failure *failure) {
+    json_t *error = json_pack(
+        "{s:o, s:s, s:o, s:o}", "message", server_json_text(failure->message, strlen(failure->message)),
+        "type", failure->type, "param", failure->param[0] ? json_string(failure->param) : json_null(), "code",
+        failure->code ? json_string(failure->code) : json_null());
+    return json_pack("{s:o}", "error", error);
+}

@@ -50,6 +50,9 @@ json_t *server_json_seed(uint64_t seed);
 /* A float as the shortest decimal number that is this float; null where it is not finite. */
 json_t *server_json_float(float value);
 
+/* OpenAI's error object. */
+json_t *server_openai_error(const server_failure *failure);
+
 /* Appends a string in its quotes; bytes that are not UTF-8 become U+FFFD. */
 void server_print_text(server_text *text, const char *bytes, size_t length);
 

@@ -42,6 +42,8 @@ bool server_check_framing(struct MHD_Connection *connection, const char *version
     MHD_get_connection_values(connection, MHD_HEADER_KIND, look_at, &found);
     if (found.has_bad_name)
         return server_refuse(failure, NULL, "a header's name is no token");
+    if (found.hosts == 0 && strcmp(version, MHD_HTTP_VERSION_1_1) == 0)
+        return server_refuse(failure, NULL, "there is no Host header, which HTTP/1.1 needs");
     if (found.hosts > 1)
         return server_refuse(failure, NULL, "there are %u Host headers", found.hosts);
     if (found.lengths > 1)

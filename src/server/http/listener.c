@@ -3,6 +3,8 @@
 
 #include "server/base/clock.h"
 #include "server/http/framing.h"
+#include "server/http/head.h"
+#include "server/http/parser_errors.h"
 
 #include <errno.h>
 #include <microhttpd.h>
@@ -11,15 +13,17 @@
 #include <string.h>
 #include <strings.h>
 #include <time.h>
-#include <unistd.h>
 
-enum { HEADER_BYTES = 32 * 1024, STACK_BYTES = 1024 * 1024 };
+enum { STACK_BYTES = 1024 * 1024, CLOSING_SECONDS = 2 };
+
+/* A client sends more than this for longer than a request may take, and is told at once. */
+static const uint64_t most_dropped_bytes = (uint64_t)1 << 30;
 
 /* ---- Requests ------------------------------------------------------------------------------------------ */
 
 /* The first that is known of a request: its first line. */
 static void *begin_request(void *user, const char *uri, struct MHD_Connection *connection) {
-    (void)user, (void)uri;
+    const server_http *http = user;
     server_exchange *exchange = calloc(1, sizeof *exchange);
     const union MHD_ConnectionInfo *information =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
@@ -28,6 +32,9 @@ static void *begin_request(void *user, const char *uri, struct MHD_Connection *c
     exchange->connection = connection;
     exchange->peer = information ? information->socket_context : NULL;
     exchange->begin = server_seconds();
+    if (strchr(uri, ' '))
+        server_refuse(&exchange->failure, NULL, "there is a space in the request's target");
+    server_set_thread_peer(http->options.certificate ? NULL : exchange->peer);
     server_peer_enter(exchange->peer, SERVER_RECEIVING);
     return exchange;
 }
@@ -40,7 +47,7 @@ static void end_request(void *user, struct MHD_Connection *connection, void **co
     if (!exchange)
         return;
     if (exchange->has_reply)
-        http->options.done(http->options.user, exchange);
+        http->options.done(http->options.user, exchange->status);
     if (exchange->is_answered)
         atomic_fetch_sub(&http->answered, 1);
     server_peer_enter(exchange->peer, SERVER_IDLE);
@@ -78,14 +85,16 @@ static enum MHD_Result take_headers(server_http *http, server_exchange *exchange
     exchange->has_headers = true;
     if (can_write_streams(http, exchange, version))
         exchange->sender = &http->sender;
-    if (!server_check_framing(exchange->connection, version, &exchange->failure)) {
+    if (exchange->failure.status != 0 ||
+        !server_check_framing(exchange->connection, version, &exchange->failure)) {
         exchange->is_ambiguous = true;
         return reply(http, exchange);
     }
-    const bool is_refused = is_body_too_large(http, exchange, server_content_length(exchange->connection)) ||
-                            !http->options.admit(http->options.user, exchange);
+    const uint64_t length = server_content_length(exchange->connection);
+    const bool is_refused =
+        is_body_too_large(http, exchange, length) || !http->options.admit(http->options.user, exchange);
     const char *expect = server_header(exchange, MHD_HTTP_HEADER_EXPECT);
-    if (is_refused && expect && strcasecmp(expect, "100-continue") == 0)
+    if (is_refused && (length > most_dropped_bytes || (expect && strcasecmp(expect, "100-continue") == 0)))
         return reply(http, exchange);
     return MHD_YES;
 }
@@ -126,18 +135,22 @@ static void note_connection(void *user, struct MHD_Connection *connection, void 
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         const union MHD_ConnectionInfo *information =
             MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-        *context = information ? server_peers_add(&http->peers, information->connect_fd) : NULL;
+        *context = information ? server_peers_find(&http->peers, information->connect_fd) : NULL;
     } else {
         server_peers_remove(&http->peers, *context);
         *context = NULL;
     }
 }
 
-static void ignore_log(void *user, const char *format, va_list values) {
-    (void)user, (void)format, (void)values;
+static void take_log(void *user, const char *format, va_list values) {
+    const server_http *http = user;
+    const int status = server_reply_to_parser_error(format, values);
+    if (status != 0)
+        http->options.done(http->options.user, status);
 }
 
-static struct MHD_Daemon *start_daemon(server_http *http, int listener) {
+/* Limits of connections are the acceptor's; this one leaves room for those that are closing. */
+static struct MHD_Daemon *start_daemon(server_http *http) {
     const server_http_options *options = &http->options;
     const bool has_tls = options->certificate != NULL;
     const struct MHD_OptionItem tls[] = {
@@ -146,50 +159,65 @@ static struct MHD_Daemon *start_daemon(server_http *http, int listener) {
         {MHD_OPTION_END, 0, NULL}};
     const struct MHD_OptionItem none[] = {{MHD_OPTION_END, 0, NULL}};
     const unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL |
-                           MHD_USE_ITC | MHD_USE_ERROR_LOG | (has_tls ? (unsigned)MHD_USE_TLS : 0);
-    return MHD_start_daemon(
-        flags, 0, NULL, NULL, take_request, http, MHD_OPTION_EXTERNAL_LOGGER, ignore_log, NULL,
-        MHD_OPTION_LISTEN_SOCKET, listener, MHD_OPTION_CONNECTION_LIMIT, options->max_connections,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES, MHD_OPTION_THREAD_STACK_SIZE,
-        (size_t)STACK_BYTES, MHD_OPTION_URI_LOG_CALLBACK, begin_request, http, MHD_OPTION_NOTIFY_COMPLETED,
-        end_request, http, MHD_OPTION_NOTIFY_CONNECTION, note_connection, http, MHD_OPTION_STRICT_FOR_CLIENT,
-        1, MHD_OPTION_ARRAY, has_tls ? tls : none, MHD_OPTION_END);
+                           MHD_USE_ITC | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG |
+                           (has_tls ? (unsigned)MHD_USE_TLS : 0);
+    return MHD_start_daemon(flags, 0, NULL, NULL, take_request, http, MHD_OPTION_EXTERNAL_LOGGER, take_log,
+                            http, MHD_OPTION_CONNECTION_LIMIT, 4 * options->max_connections + 64,
+                            MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)SERVER_HEAD_BYTES,
+                            MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK_BYTES, MHD_OPTION_URI_LOG_CALLBACK,
+                            begin_request, http, MHD_OPTION_NOTIFY_COMPLETED, end_request, http,
+                            MHD_OPTION_NOTIFY_CONNECTION, note_connection, http, MHD_OPTION_ARRAY,
+                            has_tls ? tls : none, MHD_OPTION_END);
+}
+
+static void set_limits(server_peers *peers, const server_http_options *options) {
+    peers->limits[SERVER_IDLE] = options->idle_seconds;
+    peers->limits[SERVER_RECEIVING] = options->request_seconds;
+    peers->limits[SERVER_SENDING] = options->send_seconds;
+    peers->limits[SERVER_CLOSING] = CLOSING_SECONDS;
+    peers->most = options->max_connections;
+    peers->most_per_address = options->max_connections_per_address;
+}
+
+static bool start_threads(server_http *http) {
+    if (!server_peers_start(&http->peers))
+        return false;
+    if (server_sender_start(&http->sender))
+        return true;
+    server_peers_stop(&http->peers);
+    return false;
+}
+
+static gumbel_status fail(gumbel_error *error, const char *message) {
+    snprintf(error->message, sizeof error->message, "%s", message);
+    return error->status = GUMBEL_ERROR_IO;
 }
 
 gumbel_status server_http_start(server_http *http, const server_http_options *options, const int *listeners,
                                 size_t count, gumbel_error *error) {
     http->options = *options;
-    http->peers.limits[SERVER_IDLE] = options->idle_seconds;
-    http->peers.limits[SERVER_RECEIVING] = options->request_seconds;
-    http->peers.limits[SERVER_SENDING] = options->send_seconds;
-    error->status = GUMBEL_ERROR_IO;
-    const bool is_watched = server_peers_start(&http->peers);
-    if (!is_watched || !server_sender_start(&http->sender)) {
-        if (is_watched)
-            server_peers_stop(&http->peers);
-        snprintf(error->message, sizeof error->message, "the system has no thread for the server");
-        return error->status;
-    }
-    for (size_t i = 0; i < count && i < SERVER_LISTENERS; i++) {
-        http->daemons[i] = start_daemon(http, listeners[i]);
-        if (!http->daemons[i]) {
-            snprintf(error->message, sizeof error->message, "libmicrohttpd did not start%s",
-                     options->certificate ? "; are the certificate and its key in PEM and of each other?"
-                                          : "");
-            server_http_stop(http);
-            return error->status;
-        }
-        http->daemon_count++;
-    }
-    return GUMBEL_OK;
+    set_limits(&http->peers, options);
+    if (!start_threads(http))
+        return fail(error, "the system has no thread for the server");
+    http->daemon = start_daemon(http);
+    const server_acceptor_options accepting = {.peers = &http->peers,
+                                               .daemon = http->daemon,
+                                               .has_tls = options->certificate != NULL,
+                                               .done = options->done,
+                                               .user = options->user};
+    const bool has_daemon = http->daemon != NULL;
+    if (has_daemon && server_acceptor_start(&http->acceptor, &accepting, listeners, count))
+        return GUMBEL_OK;
+    server_http_stop(http);
+    return fail(error,
+                has_daemon ? "the system has no thread for new connections"
+                : options->certificate
+                    ? "libmicrohttpd did not start; are the certificate and its key in PEM and of each other?"
+                    : "libmicrohttpd did not start");
 }
 
 void server_http_quiesce(server_http *http) {
-    for (size_t i = 0; i < http->daemon_count; i++) {
-        const int listener = MHD_quiesce_daemon(http->daemons[i]);
-        if (listener >= 0)
-            close(listener);
-    }
+    server_acceptor_quiesce(&http->acceptor);
 }
 
 /* The library would cut them off. */
@@ -202,8 +230,9 @@ static void wait_for_replies(const server_http *http) {
 
 void server_http_stop(server_http *http) {
     wait_for_replies(http);
-    for (size_t i = 0; i < http->daemon_count; i++)
-        MHD_stop_daemon(http->daemons[i]);
+    server_acceptor_stop(&http->acceptor);
+    if (http->daemon)
+        MHD_stop_daemon(http->daemon);
     server_sender_stop(&http->sender);
     server_peers_stop(&http->peers);
     *http = (server_http){0};

@@ -65,35 +65,127 @@ void server_peers_stop(server_peers *peers) {
     pthread_mutex_destroy(&peers->lock);
 }
 
-server_peer *server_peers_add(server_peers *peers, int socket) {
-    server_peer *peer = calloc(1, sizeof *peer);
-    if (!peer)
-        return NULL;
-    peer->socket = socket;
-    server_peer_enter(peer, SERVER_IDLE);
-    pthread_mutex_lock(&peers->lock);
+/* ---- Limits -------------------------------------------------------------------------------------------- */
+
+/* Connections, and the one of them that has been idle longest. */
+typedef struct group {
+    unsigned count;
+    server_peer *idle;
+} group;
+
+/* A request that has arrived and that nobody has looked at yet is none the less there. */
+static bool is_idle(const server_peer *peer) {
+    int unread = 0;
+    ioctl(peer->socket, FIONREAD, &unread);
+    return atomic_load(&peer->phase) == SERVER_IDLE && unread == 0;
+}
+
+static void count(group *counted, server_peer *peer) {
+    counted->count++;
+    if (is_idle(peer) && (!counted->idle || atomic_load(&peer->since) < atomic_load(&counted->idle->since)))
+        counted->idle = peer;
+}
+
+/* Ends an idle one for another. */
+static bool replace(const group *counted) {
+    if (!counted->idle)
+        return false;
+    server_peer_enter(counted->idle, SERVER_CLOSING);
+    shutdown(counted->idle->socket, SHUT_RDWR);
+    return true;
+}
+
+static bool make_room(const server_peers *peers, const server_address *address, server_failure *failure) {
+    group all = {0}, same = {0};
+    for (server_peer *peer = peers->first; peer; peer = peer->next) {
+        if (atomic_load(&peer->phase) == SERVER_CLOSING)
+            continue;
+        count(&all, peer);
+        if (server_is_same_address(&peer->address, address))
+            count(&same, peer);
+    }
+    if (peers->most_per_address > 0 && same.count >= peers->most_per_address) {
+        if (replace(&same))
+            return true;
+        server_fail(failure, 429, "this address has %u connections (--max-connections-per-address)",
+                    same.count);
+        failure->code = "too_many_connections";
+        return false;
+    }
+    return peers->most == 0 || all.count < peers->most || replace(&all) ||
+           server_fail(failure, 503, "the server has %u connections (--max-connections)", all.count);
+}
+
+/* ---- The list ------------------------------------------------------------------------------------------ */
+
+static void insert(server_peers *peers, server_peer *peer) {
     peer->next = peers->first;
     if (peers->first)
         peers->first->previous = peer;
     peers->first = peer;
-    pthread_mutex_unlock(&peers->lock);
-    atomic_fetch_add(&peers->count, 1);
-    return peer;
+    peers->count++;
 }
 
-void server_peers_remove(server_peers *peers, server_peer *peer) {
-    if (!peer)
-        return;
-    pthread_mutex_lock(&peers->lock);
+static void take_out(server_peers *peers, server_peer *peer) {
     if (peer->previous)
         peer->previous->next = peer->next;
     else
         peers->first = peer->next;
     if (peer->next)
         peer->next->previous = peer->previous;
+    peers->count--;
+}
+
+/* Refused ones stay for a moment, and may not become any number. */
+static bool is_crowded(const server_peers *peers) {
+    return peers->most > 0 && peers->count / 2 >= peers->most;
+}
+
+server_peer *server_peers_add(server_peers *peers, int socket, const server_address *address,
+                              server_failure *failure) {
+    server_peer *peer = calloc(1, sizeof *peer);
+    if (!peer)
+        return NULL;
+    peer->socket = socket;
+    peer->address = *address;
+    pthread_mutex_lock(&peers->lock);
+    const bool has_place = !is_crowded(peers);
+    if (has_place) {
+        server_peer_enter(peer, make_room(peers, address, failure) ? SERVER_IDLE : SERVER_CLOSING);
+        insert(peers, peer);
+    }
     pthread_mutex_unlock(&peers->lock);
-    atomic_fetch_sub(&peers->count, 1);
+    if (has_place)
+        return peer;
     free(peer);
+    return NULL;
+}
+
+void server_peers_remove(server_peers *peers, server_peer *peer) {
+    if (!peer)
+        return;
+    pthread_mutex_lock(&peers->lock);
+    take_out(peers, peer);
+    pthread_mutex_unlock(&peers->lock);
+    free(peer);
+}
+
+server_peer *server_peers_find(server_peers *peers, int socket) {
+    pthread_mutex_lock(&peers->lock);
+    server_peer *peer = peers->first;
+    while (peer && peer->socket != socket)
+        peer = peer->next;
+    pthread_mutex_unlock(&peers->lock);
+    return peer;
+}
+
+server_peer *server_peers_find_waiting(server_peers *peers) {
+    pthread_mutex_lock(&peers->lock);
+    server_peer *peer = peers->first;
+    while (peer && !peer->is_waiting)
+        peer = peer->next;
+    pthread_mutex_unlock(&peers->lock);
+    return peer;
 }
 
 void server_peer_enter(server_peer *peer, server_phase phase) {

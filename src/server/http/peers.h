@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The connections there are, and a thread that ends those that take too long: libmicrohttpd's own timeout
- * counts from the last byte, so that a client that sends one byte now and then would stay for ever. A client
- * that takes a reply slowly stays while it takes any of it.
+ * The connections there are, their limits, and a thread that ends those that take too long: libmicrohttpd's
+ * own timeout counts from the last byte, so that a client that sends one byte now and then would stay for
+ * ever. A client that takes a reply slowly stays while it takes any of it.
  */
 #ifndef GUMBEL_SERVER_HTTP_PEERS_H
 #define GUMBEL_SERVER_HTTP_PEERS_H
+
+#include "server/base/failure.h"
+#include "server/http/address.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -18,6 +21,7 @@ typedef enum server_phase {
     SERVER_RECEIVING, /* a request has begun and is not whole */
     SERVER_ANSWERING, /* the server works */
     SERVER_SENDING,   /* the client has to take what was written */
+    SERVER_CLOSING,   /* refused, or ended for another one; it counts no more */
     SERVER_PHASES
 } server_phase;
 
@@ -26,6 +30,8 @@ typedef struct server_peer {
     _Atomic server_phase phase;
     _Atomic double since; /* seconds of server_seconds() */
     int unsent;           /* bytes in the socket when the watchdog looked last */
+    server_address address;
+    bool is_waiting; /* for its first request: the acceptor's and not yet libmicrohttpd's */
     struct server_peer *next, *previous;
 } server_peer;
 
@@ -35,9 +41,10 @@ typedef struct server_peers {
     pthread_t watchdog;
     bool ends;
     server_peer *first;
+    unsigned count;
     double limits[SERVER_PHASES];
-    atomic_uint count;
-    atomic_ullong timeouts; /* connections that the watchdog has ended */
+    unsigned most, most_per_address; /* connections; 0: any */
+    atomic_ullong timeouts;          /* connections that the watchdog has ended */
 } server_peers;
 
 /* Starts the watchdog. False: the system has no thread. */
@@ -46,9 +53,15 @@ bool server_peers_start(server_peers *peers);
 /* When no connection is left. */
 void server_peers_stop(server_peers *peers);
 
-/* NULL: no memory. */
-server_peer *server_peers_add(server_peers *peers, int socket);
+/* Where a limit is reached, the connection that has been idle longest is ended for the new one; where none is
+ * idle, *failure says so and the new one is closing. NULL: no memory, or too many are closing. */
+server_peer *server_peers_add(server_peers *peers, int socket, const server_address *address,
+                              server_failure *failure);
 void server_peers_remove(server_peers *peers, server_peer *peer);
+
+/* That of a socket, and any that waits for its first request; NULL: there is none. */
+server_peer *server_peers_find(server_peers *peers, int socket);
+server_peer *server_peers_find_waiting(server_peers *peers);
 
 /* Begins a phase. Thread-safe. */
 void server_peer_enter(server_peer *peer, server_phase phase);

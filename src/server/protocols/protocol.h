@@ -63,9 +63,6 @@ void server_tell(server_exchange *exchange, const server_protocol *protocol, ser
 /* Appends an event: "event: name" (NULL: none) and its data, which is taken over. */
 void server_send_event(server_stream *stream, const char *name, json_t *data);
 
-/* OpenAI's error object. */
-json_t *server_openai_error(const server_failure *failure);
-
 /* The name of the model that answers, as the request called it. */
 json_t *server_answering_model(const server_generation *generation);
 

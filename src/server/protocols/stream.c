@@ -18,14 +18,6 @@ void server_send_event(server_stream *stream, const char *name, json_t *data) {
     json_decref(data);
 }
 
-json_t *server_openai_error(const server_failure *failure) {
-    json_t *error = json_pack(
-        "{s:o, s:s, s:o, s:o}", "message", server_json_text(failure->message, strlen(failure->message)),
-        "type", failure->type, "param", failure->param[0] ? json_string(failure->param) : json_null(), "code",
-        failure->code ? json_string(failure->code) : json_null());
-    return json_pack("{s:o}", "error", error);
-}
-
 json_t *server_answering_model(const server_generation *generation) {
     char id[SERVER_MODEL_ID];
     return json_string(generation->request.model ? generation->request.model

@@ -99,9 +99,9 @@ void server_handle(void *user, server_exchange *exchange) {
         r->handle(user, exchange, exchange->path + strlen(r->path));
 }
 
-void server_note_done(void *user, const server_exchange *exchange) {
+void server_note_done(void *user, int status) {
     server *s = user;
-    atomic_fetch_add(&s->metrics.requests[exchange->status / 100 % SERVER_STATUS_CLASSES], 1);
+    atomic_fetch_add(&s->metrics.requests[status / 100 % SERVER_STATUS_CLASSES], 1);
 }
 
 /* ---- What they share ----------------------------------------------------------------------------------- */

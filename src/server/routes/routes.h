@@ -13,7 +13,7 @@
 /* Callbacks of server_http_options; user is the server. */
 bool server_admit(void *user, server_exchange *exchange);
 void server_handle(void *user, server_exchange *exchange);
-void server_note_done(void *user, const server_exchange *exchange);
+void server_note_done(void *user, int status);
 
 /* What a route does: it replies. rest is the path behind the route's own. */
 typedef void server_handler(server *s, server_exchange *exchange, const char *rest);

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/http/refusal.h"
+
+#include "server/base/clock.h"
+#include "server/base/json.h"
+
+#include <errno.h>
+#include <microhttpd.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <time.h>
+
+enum { LINGER_MILLISECONDS = 1000, MOST_READS = 64 };
+
+static void print_date(server_text *text) {
+    char date[40];
+    struct tm parts;
+    const time_t now = time(NULL);
+    if (strftime(date, sizeof date, "%a, %d %b %Y %H:%M:%S GMT", gmtime_r(&now, &parts)) > 0)
+        server_text_print(text, "Date: %s\r\n", date);
+}
+
+static void print_reply(server_text *text, const server_failure *failure, const server_text *body) {
+    server_text_print(text, "HTTP/1.1 %d %s\r\n", failure->status,
+                      MHD_get_reason_phrase_for((unsigned)failure->status));
+    print_date(text);
+    if (failure->retry_seconds > 0)
+        server_text_print(text, "Retry-After: %d\r\n", failure->retry_seconds);
+    server_text_print(text,
+                      "Content-Type: application/json\r\nX-Content-Type-Options: nosniff\r\n"
+                      "Connection: close\r\nContent-Length: %zu\r\n\r\n",
+                      body->length);
+    server_text_add(text, body->bytes, body->length);
+}
+
+void server_send_refusal(int socket, const server_failure *failure) {
+    server_text body = {0}, reply = {0};
+    json_t *error = server_openai_error(failure);
+    server_print_json(&body, error);
+    server_text_add(&body, "\n", 1);
+    json_decref(error);
+    print_reply(&reply, failure, &body);
+    if (!body.has_failed && !reply.has_failed)
+        send(socket, reply.bytes, reply.length, MSG_NOSIGNAL | MSG_DONTWAIT);
+    shutdown(socket, SHUT_WR);
+    server_text_free(&body);
+    server_text_free(&reply);
+}
+
+bool server_drop_input(int socket) {
+    char bytes[4096];
+    for (int i = 0; i < MOST_READS; i++) {
+        const ssize_t length = recv(socket, bytes, sizeof bytes, MSG_DONTWAIT);
+        if (length == 0 || (length < 0 && errno != EINTR))
+            return length < 0 && errno == EAGAIN;
+    }
+    return true;
+}
+
+void server_linger(int socket) {
+    const double end = server_seconds() + 1e-3 * LINGER_MILLISECONDS;
+    struct pollfd waited = {.fd = socket, .events = POLLIN};
+    while (server_drop_input(socket) && server_seconds() < end)
+        poll(&waited, 1, LINGER_MILLISECONDS);
+}
