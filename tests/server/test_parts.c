@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Parts that stand by themselves: keys, stored responses, metrics, names of models.
+ * Parts that stand by themselves: keys, heads of requests, addresses, stored responses, metrics, names of
+ * models.
  */
 #include "server/http/access.h"
+#include "server/http/address.h"
+#include "server/http/head.h"
 #include "server/metrics.h"
 #include "server/models.h"
 #include "server/protocols/responses_store.h"
 
+#include <arpa/inet.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -22,6 +26,86 @@ static void keys(void **state) {
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         assert_false(server_is_same_key("key", others[i]));
         assert_false(server_is_same_key(others[i], "key"));
+    }
+}
+
+/* ---- Heads of requests --------------------------------------------------------------------------------- */
+
+static void heads(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        int status; /* 0: it is whole; until then each part of it is a part */
+    } all[] = {{"GET / HTTP/1.1\r\n\r\n", 0},
+               {"\r\n\r\nGET / HTTP/1.0\nHost: x\n\n", 0},
+               {"POST /a?b HTTP/1.1\r\nX:\ty \xc3\xa4\r\n\r\n", 0},
+               {"GET /\r\n", 400},
+               {"GET\n", 400},
+               {" / HTTP/1.1\r\n", 400},
+               {"GET  HTTP/1.1\r\n", 400},
+               {"GET / HTTP/1.1 \r\n", 400},
+               {"GET / http/1.1\r\n", 400},
+               {"GET / HTTP/2.0\r\n", 505},
+               {"GET / HTTP/1.1\r\nX: \x01", 400},
+               {"GET / HTTP/1.1\r\nX: a\rb", 400}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        const size_t length = strlen(all[i].text);
+        server_failure failure = {0};
+        for (size_t part = 0; part < length; part++)
+            assert_int_equal(server_check_head(all[i].text, part, &failure), SERVER_HEAD_PART);
+        assert_int_equal(server_check_head(all[i].text, length, &failure),
+                         all[i].status ? SERVER_HEAD_BAD : SERVER_HEAD_WHOLE);
+        assert_int_equal(failure.status, all[i].status);
+    }
+}
+
+static void large_heads(void **state) {
+    (void)state;
+    static const char line[] = "GET / HTTP/1.1\r\n";
+    static char bytes[SERVER_HEAD_BYTES];
+    server_failure failure;
+    memset(bytes, 'x', sizeof bytes);
+    assert_int_equal(server_check_head(bytes, sizeof bytes - 1, &failure), SERVER_HEAD_PART);
+    assert_int_equal(server_check_head(bytes, sizeof bytes, &failure), SERVER_HEAD_BAD);
+    assert_int_equal(failure.status, 414);
+    memcpy(bytes, line, sizeof line - 1);
+    assert_int_equal(server_check_head(bytes, sizeof bytes, &failure), SERVER_HEAD_BAD);
+    assert_int_equal(failure.status, 431);
+    memset(bytes, 0, sizeof bytes);
+    memcpy(bytes, "GET / HTTP/1.1\r\n\r\n", 18); /* what is behind a head is a body's */
+    assert_int_equal(server_check_head(bytes, sizeof bytes, &failure), SERVER_HEAD_WHOLE);
+}
+
+/* ---- Addresses ----------------------------------------------------------------------------------------- */
+
+static server_address address(const char *text) {
+    struct sockaddr_storage peer = {0};
+    struct sockaddr_in *four = (struct sockaddr_in *)(void *)&peer;
+    struct sockaddr_in6 *six = (struct sockaddr_in6 *)(void *)&peer;
+    peer.ss_family = strchr(text, ':') ? AF_INET6 : *text ? AF_INET : AF_UNIX;
+    if (*text)
+        assert_int_equal(inet_pton(peer.ss_family, text,
+                                   peer.ss_family == AF_INET ? (void *)&four->sin_addr : &six->sin6_addr),
+                         1);
+    return server_address_of(&peer);
+}
+
+static void addresses(void **state) {
+    (void)state;
+    static const struct {
+        const char *one, *other;
+        bool is_same;
+    } all[] = {{"10.0.0.1", "10.0.0.1", true},
+               {"10.0.0.1", "10.0.0.2", false},
+               {"10.0.0.1", "::ffff:10.0.0.1", true},
+               {"2001:db8::1", "2001:db8::ffff:1", true},
+               {"2001:db8::1", "2001:db8:0:1::1", false},
+               {"::1", "10.0.0.1", false},
+               {"", "", false}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        const server_address one = address(all[i].one), other = address(all[i].other);
+        assert_int_equal(server_is_same_address(&one, &other), all[i].is_same);
+        assert_int_equal(server_is_same_address(&other, &one), all[i].is_same);
     }
 }
 
@@ -112,7 +196,9 @@ static void metrics(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(keys), cmocka_unit_test(names),
-                                       cmocka_unit_test(stored_responses), cmocka_unit_test(metrics)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(keys),        cmocka_unit_test(heads),
+                                       cmocka_unit_test(large_heads), cmocka_unit_test(addresses),
+                                       cmocka_unit_test(names),       cmocka_unit_test(stored_responses),
+                                       cmocka_unit_test(metrics)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,8 +22,11 @@ server_address server_address_of(const struct sockaddr_storage *peer) {
     return address;
 }
 
+static bool is_mapped(const server_address *address) {
+    return memcmp(address->bytes, mapped, sizeof mapped) == 0;
+}
+
 bool server_is_same_address(const server_address *one, const server_address *other) {
-    const bool is_mapped = memcmp(one->bytes, mapped, sizeof mapped) == 0;
-    return one->is_known && other->is_known &&
-           memcmp(one->bytes, other->bytes, is_mapped ? sizeof one->bytes : (size_t)NETWORK_BYTES) == 0;
+    const size_t length = is_mapped(one) || is_mapped(other) ? sizeof one->bytes : (size_t)NETWORK_BYTES;
+    return one->is_known && other->is_known && memcmp(one->bytes, other->bytes, length) == 0;
 }

@@ -10,6 +10,42 @@
 
 enum { TICK_NANOSECONDS = 250000000 };
 
+/* ---- The list ------------------------------------------------------------------------------------------ */
+
+static void insert(server_peers *peers, server_peer *peer) {
+    peer->next = peers->first;
+    if (peers->first)
+        peers->first->previous = peer;
+    peers->first = peer;
+    peers->count++;
+}
+
+static void take_out(server_peers *peers, server_peer *peer) {
+    if (peer->previous)
+        peer->previous->next = peer->next;
+    else
+        peers->first = peer->next;
+    if (peer->next)
+        peer->next->previous = peer->previous;
+    peers->count--;
+}
+
+static server_peer *find(const server_peers *peers, int socket) {
+    server_peer *peer = peers->first;
+    while (peer && peer->socket != socket)
+        peer = peer->next;
+    return peer;
+}
+
+static void forget(server_peers *peers, server_peer *peer) {
+    if (!peer)
+        return;
+    take_out(peers, peer);
+    free(peer);
+}
+
+/* ---- The watchdog -------------------------------------------------------------------------------------- */
+
 /* Whether the client has taken bytes since the last look. */
 static bool makes_progress(server_peer *peer) {
     int unsent = 0;
@@ -61,17 +97,26 @@ void server_peers_stop(server_peers *peers) {
     pthread_cond_signal(&peers->wake);
     pthread_mutex_unlock(&peers->lock);
     pthread_join(peers->watchdog, NULL);
+    while (peers->first)
+        forget(peers, peers->first);
     pthread_cond_destroy(&peers->wake);
     pthread_mutex_destroy(&peers->lock);
 }
 
 /* ---- Limits -------------------------------------------------------------------------------------------- */
 
-/* Connections, and the one of them that has been idle longest. */
-typedef struct group {
-    unsigned count;
-    server_peer *idle;
-} group;
+/* Of that address; NULL: of any. */
+static bool counts(const server_peer *peer, const server_address *address) {
+    return atomic_load(&peer->phase) != SERVER_CLOSING &&
+           (!address || server_is_same_address(&peer->address, address));
+}
+
+static unsigned count(const server_peers *peers, const server_address *address) {
+    unsigned counted = 0;
+    for (const server_peer *peer = peers->first; peer; peer = peer->next)
+        counted += counts(peer, address);
+    return counted;
+}
 
 /* A request that has arrived and that nobody has looked at yet is none the less there. */
 static bool is_idle(const server_peer *peer) {
@@ -80,61 +125,38 @@ static bool is_idle(const server_peer *peer) {
     return atomic_load(&peer->phase) == SERVER_IDLE && unread == 0;
 }
 
-static void count(group *counted, server_peer *peer) {
-    counted->count++;
-    if (is_idle(peer) && (!counted->idle || atomic_load(&peer->since) < atomic_load(&counted->idle->since)))
-        counted->idle = peer;
-}
-
-/* Ends an idle one for another. */
-static bool replace(const group *counted) {
-    if (!counted->idle)
+/* Ends the one that has been idle longest. */
+static bool end_idle(const server_peers *peers, const server_address *address) {
+    server_peer *oldest = NULL;
+    for (server_peer *peer = peers->first; peer; peer = peer->next)
+        if (counts(peer, address) && is_idle(peer) &&
+            (!oldest || atomic_load(&peer->since) < atomic_load(&oldest->since)))
+            oldest = peer;
+    if (!oldest)
         return false;
-    server_peer_enter(counted->idle, SERVER_CLOSING);
-    shutdown(counted->idle->socket, SHUT_RDWR);
+    server_peer_enter(oldest, SERVER_CLOSING);
+    shutdown(oldest->socket, SHUT_RDWR);
     return true;
 }
 
+static bool is_full(const server_peers *peers, const server_address *address, unsigned most) {
+    return most > 0 && count(peers, address) >= most;
+}
+
 static bool make_room(const server_peers *peers, const server_address *address, server_failure *failure) {
-    group all = {0}, same = {0};
-    for (server_peer *peer = peers->first; peer; peer = peer->next) {
-        if (atomic_load(&peer->phase) == SERVER_CLOSING)
-            continue;
-        count(&all, peer);
-        if (server_is_same_address(&peer->address, address))
-            count(&same, peer);
-    }
-    if (peers->most_per_address > 0 && same.count >= peers->most_per_address) {
-        if (replace(&same))
+    if (is_full(peers, address, peers->most_per_address)) {
+        if (end_idle(peers, address))
             return true;
         server_fail(failure, 429, "this address has %u connections (--max-connections-per-address)",
-                    same.count);
+                    peers->most_per_address);
         failure->code = "too_many_connections";
         return false;
     }
-    return peers->most == 0 || all.count < peers->most || replace(&all) ||
-           server_fail(failure, 503, "the server has %u connections (--max-connections)", all.count);
+    return !is_full(peers, NULL, peers->most) || end_idle(peers, NULL) ||
+           server_fail(failure, 503, "the server has %u connections (--max-connections)", peers->most);
 }
 
-/* ---- The list ------------------------------------------------------------------------------------------ */
-
-static void insert(server_peers *peers, server_peer *peer) {
-    peer->next = peers->first;
-    if (peers->first)
-        peers->first->previous = peer;
-    peers->first = peer;
-    peers->count++;
-}
-
-static void take_out(server_peers *peers, server_peer *peer) {
-    if (peer->previous)
-        peer->previous->next = peer->next;
-    else
-        peers->first = peer->next;
-    if (peer->next)
-        peer->next->previous = peer->previous;
-    peers->count--;
-}
+/* ---- Coming and going ---------------------------------------------------------------------------------- */
 
 /* Refused ones stay for a moment, and may not become any number. */
 static bool is_crowded(const server_peers *peers) {
@@ -150,6 +172,7 @@ server_peer *server_peers_add(server_peers *peers, int socket, const server_addr
     peer->address = *address;
     pthread_mutex_lock(&peers->lock);
     const bool has_place = !is_crowded(peers);
+    forget(peers, find(peers, socket)); /* of a connection that libmicrohttpd had no memory for */
     if (has_place) {
         server_peer_enter(peer, make_room(peers, address, failure) ? SERVER_IDLE : SERVER_CLOSING);
         insert(peers, peer);
@@ -162,19 +185,14 @@ server_peer *server_peers_add(server_peers *peers, int socket, const server_addr
 }
 
 void server_peers_remove(server_peers *peers, server_peer *peer) {
-    if (!peer)
-        return;
     pthread_mutex_lock(&peers->lock);
-    take_out(peers, peer);
+    forget(peers, peer);
     pthread_mutex_unlock(&peers->lock);
-    free(peer);
 }
 
 server_peer *server_peers_find(server_peers *peers, int socket) {
     pthread_mutex_lock(&peers->lock);
-    server_peer *peer = peers->first;
-    while (peer && peer->socket != socket)
-        peer = peer->next;
+    server_peer *peer = find(peers, socket);
     pthread_mutex_unlock(&peers->lock);
     return peer;
 }

@@ -50,7 +50,7 @@ typedef struct server_peers {
 /* Starts the watchdog. False: the system has no thread. */
 bool server_peers_start(server_peers *peers);
 
-/* When no connection is left. */
+/* When no connection is libmicrohttpd's or the acceptor's any more. */
 void server_peers_stop(server_peers *peers);
 
 /* Where a limit is reached, the connection that has been idle longest is ended for the new one; where none is
