@@ -869,6 +869,11 @@ typedef struct gumbel_generate_options {
      * tokenizer or a grammar to find it by. */
     bool has_reasoning_budget; /* false: there is no limit */
     uint32_t reasoning_budget;
+    /* The answer's first tokens, which are given, not drawn: a mask leaves nothing else, and none of them
+     * ends the answer. So a text is scored: its first token is the prompt, the others are forced, and
+     * wants_logprob tells what the model thinks of each. Copied; needs the program's mask, and no grammar. */
+    const int32_t *forced_tokens; /* [forced_count] */
+    size_t forced_count;
 } gumbel_generate_options;
 
 /* Begins to generate after the given prompt tokens (copied; at least 1 unless the session has a token that
@@ -1101,8 +1106,10 @@ typedef struct gumbel_submission {
     const gumbel_chat_options *chat; /* NULL: the defaults */
     const gumbel_grammar *grammar;   /* as in gumbel_generate_options; may be destroyed afterwards */
     bool reasons;
-    bool has_reasoning_budget; /* as in gumbel_generate_options, like the next */
+    bool has_reasoning_budget; /* as in gumbel_generate_options, like the next three */
     uint32_t reasoning_budget;
+    const int32_t *forced_tokens;
+    size_t forced_count;
 } gumbel_submission;
 
 /* The seed of answer number `answer` of several to one prompt: seed itself for the first, and for others a

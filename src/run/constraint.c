@@ -20,6 +20,8 @@ struct gb_constraint {
     gumbel_matcher *matcher; /* NULL: any answer will do */
     gb_constraint_phase phase;
     gb_reasoning_marks marks;
+    int32_t *forced; /* [forced_count] the answer's first tokens, of which so many have come: */
+    size_t forced_count, forced_at;
     bool has_budget;
     uint32_t budget;     /* what is left of it */
     bool may_call;       /* the answer may begin with a call */
@@ -34,6 +36,10 @@ struct gb_constraint {
 
 /* ---- Reasoning ----------------------------------------------------------------------------------------- */
 
+bool gb_constraint_forces(const gb_constraint *constraint) {
+    return constraint->forced_at < constraint->forced_count;
+}
+
 static bool is_spent(const gb_constraint *constraint) {
     return constraint->has_budget && constraint->budget == 0;
 }
@@ -41,6 +47,8 @@ static bool is_spent(const gb_constraint *constraint) {
 /* Whether any token may be drawn, which is known without the mask. */
 static bool is_free(const gb_constraint *constraint) {
     const gumbel_matcher *matcher = constraint->matcher;
+    if (gb_constraint_forces(constraint))
+        return false;
     if (is_spent(constraint))
         return constraint->phase != IN_REASONING && !matcher && constraint->marks.open.count == 0;
     if (!matcher)
@@ -114,6 +122,11 @@ static gumbel_status mask_answer(gb_constraint *constraint, gumbel_error *error)
 }
 
 static gumbel_status make_mask(gb_constraint *constraint, gumbel_error *error) {
+    if (gb_constraint_forces(constraint)) {
+        fill_words(constraint, 0);
+        set_words(constraint, &constraint->forced[constraint->forced_at], 1, true);
+        return GUMBEL_OK;
+    }
     if (constraint->phase != IN_REASONING)
         return mask_answer(constraint, error);
     mask_reasoning(constraint);
@@ -138,6 +151,9 @@ gumbel_status gb_constraint_explain(const gb_constraint *constraint, gumbel_erro
     char place[PLACE];
     if (constraint->error.status != GUMBEL_OK)
         return gb_fail(error, constraint->error.status, "%s", constraint->error.message);
+    if (gb_constraint_forces(constraint))
+        return gb_fail(error, GUMBEL_ERROR_NUMERIC, "token %d cannot follow: its logit is not finite",
+                       (int)constraint->forced[constraint->forced_at]);
     if (!constraint->matcher)
         return gb_fail(error, GUMBEL_ERROR_NUMERIC,
                        "no token may be drawn: the reasoning budget is spent, and biases ban its end");
@@ -149,7 +165,14 @@ gumbel_status gb_constraint_explain(const gb_constraint *constraint, gumbel_erro
 
 static gumbel_status check(const gb_constraint_options *options, gumbel_error *error) {
     const gumbel_grammar *grammar = options->grammar;
-    if (!grammar && !options->tokenizer)
+    if (grammar && options->forced_count > 0)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "forced_tokens: not beside a grammar");
+    for (size_t i = 0; i < options->forced_count; i++)
+        if (options->forced[i] < 0 || (uint64_t)options->forced[i] >= options->vocab_size)
+            return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                           "forced_tokens: number %zu is %d, the vocabulary has %llu", i,
+                           (int)options->forced[i], (unsigned long long)options->vocab_size);
+    if (!grammar && options->has_reasoning_budget && !options->tokenizer)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
                        "reasoning_budget: needs a tokenizer to find the end of reasoning by");
     if (grammar && grammar->trie->token_count < options->vocab_size)
@@ -158,6 +181,19 @@ static gumbel_status check(const gb_constraint_options *options, gumbel_error *e
             "grammar: it is for a tokenizer of %u ids, the program has %llu; gumbel_tokenizer_create "
             "makes the program's own",
             grammar->trie->token_count, (unsigned long long)options->vocab_size);
+    return GUMBEL_OK;
+}
+
+static gumbel_status copy_forced(const gb_constraint_options *options, gb_constraint *constraint,
+                                 gumbel_error *error) {
+    const size_t count = options->forced_count;
+    if (count == 0)
+        return GUMBEL_OK;
+    constraint->forced = gb_allocate(count, sizeof *constraint->forced);
+    if (!constraint->forced)
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for %zu forced tokens", count);
+    memcpy(constraint->forced, options->forced, count * sizeof *constraint->forced);
+    constraint->forced_count = count;
     return GUMBEL_OK;
 }
 
@@ -178,7 +214,8 @@ static gumbel_status fill(const gb_constraint_options *options, gb_constraint *c
         constraint->end_tokens[constraint->end_token_count++] = options->end_tokens[i];
     constraint->has_budget = options->has_reasoning_budget;
     constraint->budget = options->reasoning_budget;
-    constraint->marks = gb_read_reasoning_marks(tokenizer);
+    constraint->marks = tokenizer ? gb_read_reasoning_marks(tokenizer) : (gb_reasoning_marks){.closing = -1};
+    GB_TRY(copy_forced(options, constraint, error));
     GB_TRY(find_phase(tokenizer, options, constraint, error));
     if (grammar)
         GB_TRY(gumbel_matcher_create(grammar, options->end_tokens, options->end_token_count,
@@ -207,6 +244,7 @@ void gb_constraint_destroy(gb_constraint *constraint) {
     if (!constraint)
         return;
     gumbel_matcher_destroy(constraint->matcher);
+    gb_free(constraint->forced);
     gb_free(constraint->end_tokens);
     gb_free(constraint->words);
     gb_free(constraint);
@@ -237,6 +275,10 @@ static gumbel_status take_answer(gb_constraint *constraint, int32_t token, gumbe
 
 /* A call, and the end of the answer, end reasoning without a mark. */
 static gumbel_status take_token(gb_constraint *constraint, int32_t token, gumbel_error *error) {
+    if (gb_constraint_forces(constraint)) {
+        constraint->forced_at++;
+        return GUMBEL_OK;
+    }
     if (constraint->phase != IN_REASONING)
         return take_answer(constraint, token, error);
     if (constraint->matcher && (is_end(constraint, token) || gb_is_mark_of(&constraint->marks.calls, token)))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What holds one answer to a grammar and its reasoning to a budget: a matcher that begins where the answer
- * proper does, behind the reasoning or at a call within it, and the mask of the next token.
+ * What holds one answer to given tokens, to a grammar and its reasoning to a budget: a matcher that begins
+ * where the answer proper does, behind the reasoning or at a call within it, and the mask of the next token.
  */
 #ifndef GUMBEL_RUN_CONSTRAINT_H
 #define GUMBEL_RUN_CONSTRAINT_H
@@ -13,22 +13,27 @@ typedef struct gb_constraint gb_constraint;
 
 typedef struct gb_constraint_options {
     const gumbel_grammar *grammar;     /* NULL: only the reasoning is limited */
-    const gumbel_tokenizer *tokenizer; /* needed without a grammar */
+    const gumbel_tokenizer *tokenizer; /* needed for a budget without a grammar */
     uint64_t vocab_size;
     const int32_t *prompt; /* [prompt_count] what the answer follows: it may have opened reasoning */
     size_t prompt_count;
     bool reasons; /* the answer may open reasoning itself */
     bool has_reasoning_budget;
     uint32_t reasoning_budget; /* tokens of reasoning, behind which only its end may be drawn */
+    const int32_t *forced;     /* [forced_count] the answer's first tokens */
+    size_t forced_count;
     const int32_t *end_tokens;
     size_t end_token_count;
 } gb_constraint_options;
 
 /* Nothing of options is kept but a reference to the grammar. One thread at a time. Errors: ARGUMENT (the
- * grammar is of another vocabulary; a budget without a tokenizer), UNSUPPORTED (a budget where no token
- * closes reasoning), LIMIT, MEMORY. */
+ * grammar is of another vocabulary; a budget without a tokenizer; forced tokens beside a grammar or outside
+ * of the vocabulary), UNSUPPORTED (a budget where no token closes reasoning), LIMIT, MEMORY. */
 gumbel_status gb_constraint_create(const gb_constraint_options *options, gb_constraint **constraint,
                                    gumbel_error *error);
+
+/* Whether its next token is given. */
+bool gb_constraint_forces(const gb_constraint *constraint);
 
 /* NULL is allowed. */
 void gb_constraint_destroy(gb_constraint *constraint);

@@ -84,7 +84,7 @@ static gumbel_status make_constraint(const gumbel_session *session, const gumbel
                                      gumbel_error *error) {
     const gb_metadata *metadata = &session->engine->program->metadata;
     *constraint = NULL;
-    if (!options->grammar && !options->has_reasoning_budget)
+    if (!options->grammar && !options->has_reasoning_budget && options->forced_count == 0)
         return GUMBEL_OK;
     const gb_constraint_options of_answer = {.grammar = options->grammar,
                                              .tokenizer = options->tokenizer,
@@ -94,6 +94,8 @@ static gumbel_status make_constraint(const gumbel_session *session, const gumbel
                                              .reasons = options->reasons,
                                              .has_reasoning_budget = options->has_reasoning_budget,
                                              .reasoning_budget = options->reasoning_budget,
+                                             .forced = options->forced_tokens,
+                                             .forced_count = options->forced_count,
                                              .end_tokens = metadata->stop_tokens.ids,
                                              .end_token_count = metadata->stop_tokens.count};
     GB_TRY(gb_check_mask(session->engine->program, "generate: ", error));
@@ -134,6 +136,7 @@ gumbel_status gumbel_generate(gumbel_session *session, const int32_t *tokens, si
     *generation = (gb_generation){
         .active = true,
         .ignore_stop = options.ignore_stop,
+        .forced_count = options.forced_count,
         .snapshot = options.snapshot,
         .max_new_tokens = options.max_new_tokens,
         .wants_logprob = options.wants_logprob,
@@ -180,7 +183,8 @@ static gumbel_finish finish_of(const gumbel_session *session, const gumbel_resul
     const gb_generation *generation = &session->generation;
     gumbel_finish finish = result->finish;
     const bool has_ended = session->constraint && gb_constraint_has_ended(session->constraint);
-    if (finish == GUMBEL_FINISH_STOP && generation->ignore_stop && !has_ended)
+    const bool goes_on = generation->ignore_stop || generation->generated <= generation->forced_count;
+    if (finish == GUMBEL_FINISH_STOP && goes_on && !has_ended)
         finish =
             session->position == session->engine->max_context ? GUMBEL_FINISH_CONTEXT : GUMBEL_FINISH_NONE;
     if (finish == GUMBEL_FINISH_NONE && generation->generated == generation->max_new_tokens)

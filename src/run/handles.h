@@ -20,6 +20,7 @@ enum { GB_ANY_TOKEN = -2 };
 /* A prompt that is being run and then continued, see generate.c. */
 typedef struct gb_generation {
     bool active, ignore_stop, snapshot;
+    size_t forced_count;      /* of its tokens, which are given */
     gumbel_sampling sampling; /* its biases are in gumbel_session.bias */
     bool wants_logprob;
     uint32_t top_logprobs;

@@ -362,6 +362,51 @@ class Thinking(unittest.TestCase):
                                                                   {"role": "user", "content": "Thanks"}])
         self.assertEqual(again.status, "completed")
 
+    def test_scores_of_a_prompt(self):
+        """An answer that is sent again as a prompt has the log-probabilities that it was drawn with."""
+        prompt = self.server.post("/tokenize", {"prompt": "Once upon a time"})[2]["tokens"]
+        ask = {"model": "tiny", "temperature": 1.0, "seed": 7, "logprobs": 2}
+        drawn = self.server.post("/v1/completions", {**ask, "prompt": prompt, "max_tokens": 12})[2]["choices"][0]
+        whole = prompt + drawn["logprobs"]["token_ids"]
+        for stream in (False, True):
+            body = {**ask, "prompt": whole, "echo": True, "max_tokens": 0, "stream": stream}
+            if stream:
+                chunks = list(self.client.completions.create(**body))
+                logprobs = next(c.choices[0].logprobs for c in chunks if c.choices and c.choices[0].logprobs).to_dict()
+                self.assertEqual(chunks[-1].choices[0].finish_reason, "length")
+            else:
+                reply = self.server.post("/v1/completions", body)[2]
+                logprobs = reply["choices"][0]["logprobs"]
+                self.assertEqual(reply["usage"]["completion_tokens"], 0)
+            self.assertEqual(logprobs["token_ids"], whole)
+            self.assertIsNone(logprobs["token_logprobs"][0])
+            for name in ("token_logprobs", "top_logprobs", "tokens"):
+                self.assertEqual(logprobs[name][len(prompt):], drawn["logprobs"][name])
+        more = self.server.post("/v1/completions", {**ask, "prompt": whole, "echo": True, "max_tokens": 3})[2]
+        self.assertEqual(len(more["choices"][0]["logprobs"]["tokens"]), len(whole) + 3)
+
+    def test_prompt_logprobs(self):
+        """As vLLM has them, in completions and chats."""
+        prompt = self.server.post("/tokenize", {"prompt": "Once upon a time"})[2]["tokens"]
+        body = {"prompt": [prompt, prompt[:1]], "max_tokens": 1, "prompt_logprobs": 2}
+        choices = self.server.post("/v1/completions", body)[2]["choices"]
+        found = choices[0]["prompt_logprobs"]
+        self.assertEqual(len(found), len(prompt))
+        self.assertIsNone(found[0])
+        for token, entry in zip(prompt[1:], found[1:]):
+            self.assertIn(str(token), entry)
+            self.assertLessEqual(entry[str(token)]["logprob"], 0)
+            self.assertLessEqual({1, 2}, {e["rank"] for e in entry.values()})
+        self.assertEqual(choices[1]["prompt_logprobs"], [None])
+        reply = self.server.post("/v1/chat/completions", {"messages": ASK, "max_tokens": 1, "prompt_logprobs": 0})[2]
+        self.assertEqual(len(reply["prompt_logprobs"]), reply["usage"]["prompt_tokens"])
+
+    def test_tokenizer_info(self):
+        info = self.server.request("GET", "/tokenizer_info")[2]
+        tokens = self.server.post("/tokenize", {"prompt": info["eos_token"], "add_special_tokens": False})[2]["tokens"]
+        self.assertEqual(len(tokens), 1)
+        self.assertIn("messages", info["chat_template"])
+
     def test_template_without_tools(self):
         """Such a template would drop them in silence."""
         template = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}"

@@ -79,7 +79,8 @@ static gumbel_status encode_plain(const run_arguments *arguments, const cli_mode
     if (arguments->format.system)
         return refuse(error, GUMBEL_ERROR_ARGUMENT,
                       "--system needs a chat template, and plain text has none");
-    gumbel_encode_options options = {.size = sizeof options, .add_special = !arguments->format.raw};
+    const bool is_raw = arguments->format.raw;
+    gumbel_encode_options options = {.size = sizeof options, .add_special = !is_raw, .parse_special = is_raw};
     return cli_encode_text(model->tokenizer, text, length, &options, tokens, error);
 }
 

@@ -149,6 +149,7 @@ static void copy_numbers(const gumbel_submission *submission, gb_answer *answer)
     answer->priority = submission->priority;
     answer->max_new_tokens = submission->max_new_tokens;
     answer->min_new_tokens = submission->min_new_tokens;
+    answer->forced_count = (uint32_t)submission->forced_count;
     answer->wants_logprob = submission->wants_logprob;
     answer->top_logprobs = submission->top_logprobs;
     answer->no_prefix_cache = submission->no_prefix_cache;
@@ -157,7 +158,7 @@ static void copy_numbers(const gumbel_submission *submission, gb_answer *answer)
 /* It ends at the program's stop tokens, also where the request ignores them, and at its own. */
 static gumbel_status make_constraint(const gb_slots_of_engine *slots, const gumbel_submission *submission,
                                      gb_answer *answer, gumbel_error *error) {
-    if (!submission->grammar && !submission->has_reasoning_budget)
+    if (!submission->grammar && !submission->has_reasoning_budget && submission->forced_count == 0)
         return GUMBEL_OK;
     const bool ignores = submission->ignore_stop && submission->stop_token_count == 0;
     const gb_constraint_options options = {
@@ -169,6 +170,8 @@ static gumbel_status make_constraint(const gb_slots_of_engine *slots, const gumb
         .reasons = submission->reasons,
         .has_reasoning_budget = submission->has_reasoning_budget,
         .reasoning_budget = submission->reasoning_budget,
+        .forced = submission->forced_tokens,
+        .forced_count = submission->forced_count,
         .end_tokens = ignores ? slots->stop_tokens.ids : answer->stop_tokens,
         .end_token_count = ignores ? slots->stop_tokens.count : answer->stop_token_count};
     const gumbel_status status = gb_constraint_create(&options, &answer->constraint, error);
@@ -251,7 +254,9 @@ static bool is_stop_token(const gb_answer *answer, int32_t token) {
 }
 
 static gumbel_finish finish_of(const gb_slots_of_engine *slots, const gb_answer *answer, int32_t token) {
-    if (is_stop_token(answer, token) || (answer->constraint && gb_constraint_has_ended(answer->constraint)))
+    const bool was_forced = gb_answer_drawn(answer) <= answer->forced_count;
+    const bool has_ended = answer->constraint && gb_constraint_has_ended(answer->constraint);
+    if (!was_forced && (is_stop_token(answer, token) || has_ended))
         return GUMBEL_FINISH_STOP;
     if (answer->sequence->position == slots->max_context)
         return GUMBEL_FINISH_CONTEXT;

@@ -34,6 +34,7 @@ typedef struct gb_answer {
     gumbel_bias *biases;                      /* of both */
     int32_t *stop_tokens;
     uint32_t stop_token_count;
+    uint32_t forced_count; /* of its tokens, which are given */
     uint32_t min_new_tokens, max_new_tokens, top_logprobs;
     uint64_t seed;
     bool wants_logprob, no_prefix_cache;

@@ -182,7 +182,7 @@ static gumbel_status settle(const gb_slots_of_engine *slots, const gumbel_submis
     GB_TRY(gb_settle_sampling(program, submission->sampling, "submit: ", settled, error));
     GB_TRY(gb_check_sampling(settled, "submit: ", error));
     GB_TRY(gb_check_inputs(program, settled, "submit: ", error));
-    if (submission->grammar || submission->has_reasoning_budget)
+    if (submission->grammar || submission->has_reasoning_budget || submission->forced_count > 0)
         GB_TRY(gb_check_mask(program, "submit: ", error));
     return gb_check_logprobs(program, submission->wants_logprob, submission->top_logprobs, "submit: ", error);
 }

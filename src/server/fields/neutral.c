@@ -37,7 +37,7 @@ const server_neutral server_neutrals[] = {
     {"length_penalty", "1"},
     {"bad_words documents logits_processors", "[]"},
     {"mm_processor_kwargs media_io_kwargs kv_transfer_params vllm_xargs", "{}"},
-    {"prompt_logprobs truncate_prompt_tokens truncation_side allowed_token_ids cache_salt prompt_embeds "
+    {"truncate_prompt_tokens truncation_side allowed_token_ids cache_salt prompt_embeds "
      "guided_whitespace_pattern structural_tag previous_input_messages repetition_detection "
      "logprob_token_ids data_parallel_rank",
      ""},

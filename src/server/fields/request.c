@@ -149,8 +149,8 @@ static bool has_penalty(const gumbel_sampling *sampling) {
 static bool check_request(const server_request *request, server_failure *failure) {
     if (request->top_logprobs > 0 && !request->wants_logprobs)
         return server_refuse(failure, "top_logprobs", "top_logprobs: needs logprobs: true");
-    if (request->wants_echo && request->wants_logprobs)
-        return server_refuse(failure, "echo", "echo: not with logprobs in this version");
+    if (request->wants_prompt_logprobs && request->is_stream)
+        return server_refuse(failure, "prompt_logprobs", "prompt_logprobs: not in a stream");
     if (!request->tools && request->tool_choice == GUMBEL_TOOLS_REQUIRED)
         return server_refuse(failure, "tool_choice", "tool_choice: there are no tools");
     if (request->has_penalty_window && has_penalty(&request->sampling))

@@ -23,6 +23,16 @@ bool server_take_logprobs(const char *name, json_t *value, server_request *reque
     return take_top(name, value, request, failure);
 }
 
+bool server_take_prompt_logprobs(const char *name, json_t *value, server_request *request,
+                                 server_failure *failure) {
+    int64_t count;
+    if (!server_read_integer(name, value, 0, GUMBEL_TOP_LOGPROBS_LIMIT, &count, failure))
+        return false;
+    request->wants_prompt_logprobs = true;
+    request->prompt_top_logprobs = (uint32_t)count;
+    return true;
+}
+
 bool server_take_top_logprobs(const char *name, json_t *value, server_request *request,
                               server_failure *failure) {
     return take_top(name, value, request, failure);

@@ -104,8 +104,11 @@ bool server_take_best_of(const char *name, json_t *value, server_request *reques
 bool server_take_max_tokens(const char *name, json_t *value, server_request *request,
                             server_failure *failure) {
     const bool is_unlimited = json_is_number(value) && json_number_value(value) == -1;
+    const bool is_text = request->route == SERVER_COMPLETIONS;
     request->max_new_tokens = 0;
-    return is_unlimited || take_count(name, value, 1, INT32_MAX, &request->max_new_tokens, failure);
+    request->wants_no_answer = is_text && json_is_number(value) && json_number_value(value) == 0;
+    return is_unlimited || request->wants_no_answer ||
+           take_count(name, value, 1, INT32_MAX, &request->max_new_tokens, failure);
 }
 
 bool server_take_min_tokens(const char *name, json_t *value, server_request *request,

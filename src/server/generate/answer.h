@@ -26,6 +26,7 @@ typedef struct server_answer {
     /* For the protocol that tells it: */
     server_text text;   /* of completions */
     size_t text_offset; /* of its next token */
+    bool has_echoed;    /* log-probabilities of the prompt were added */
     json_t *logprobs;   /* those that were not told yet; NULL: none */
 } server_answer;
 

@@ -139,13 +139,32 @@ static bool begin_answers(server_generation *generation, server_failure *failure
     return true;
 }
 
+/* Asks for the log-probabilities of the prompts' own tokens, where they are wanted. */
+static bool score_prompts(server_generation *generation, server_failure *failure) {
+    const server_request *request = &generation->request;
+    const bool is_echo = request->wants_echo && request->wants_logprobs;
+    const uint32_t most = request->wants_prompt_logprobs ? request->prompt_top_logprobs : 0;
+    if (!is_echo && !request->wants_prompt_logprobs)
+        return true;
+    if (!generation->model->info.has_mask)
+        return server_refuse(failure, is_echo ? "echo" : "prompt_logprobs",
+                             "log-probabilities of a prompt need an input mask; export the program again, "
+                             "without --sampler minimal");
+    generation->scores = calloc(generation->prompts.count, sizeof *generation->scores);
+    if (!generation->scores)
+        return server_fail(failure, 503, "no memory for the log-probabilities of a prompt");
+    return server_score_prompts(generation->model, &generation->prompts,
+                                is_echo && request->top_logprobs > most ? request->top_logprobs : most,
+                                generation->waiter.socket, generation->scores, failure);
+}
+
 static bool submit_prompts(server_generation *generation, const server_limits *limits,
                            server_failure *failure) {
     const size_t most = generation->request.is_stream ? limits->max_stream_bytes : 0;
     if (!server_run_init(&generation->run, &generation->model->generator, generation->prompts.count, most,
                          failure))
         return false;
-    for (size_t i = 0; i < generation->prompts.count; i++) {
+    for (size_t i = 0; i < generation->prompts.count && !generation->request.wants_no_answer; i++) {
         gumbel_submission submission = submission_of(generation, i);
         if (server_run_submit(&generation->run, &submission, failure))
             continue;
@@ -164,20 +183,40 @@ bool server_generation_start(server_generation *generation, const char *id_prefi
     generation->seed = request->has_seed ? request->seed : draw_seed();
     generation->seed_origin = request->has_seed ? "request" : "drawn";
     gumbel_error error;
-    if (request->wants_logprobs && gumbel_detokenizer_create(generation->model->tokenizer, true,
-                                                             &generation->detokenizer, &error) != GUMBEL_OK)
+    const bool spells_tokens = request->wants_logprobs || request->wants_prompt_logprobs;
+    if (spells_tokens && gumbel_detokenizer_create(generation->model->tokenizer, true,
+                                                   &generation->detokenizer, &error) != GUMBEL_OK)
         return server_fail_with(failure, NULL, &error);
     return server_make_prompts(request, generation->model, limits->max_prompt_tokens, &generation->prompts,
                                failure) &&
            constrain(generation, limits, failure) && begin_answers(generation, failure) &&
-           submit_prompts(generation, limits, failure);
+           score_prompts(generation, failure) && submit_prompts(generation, limits, failure);
 }
 
 /* ---- Events -------------------------------------------------------------------------------------------- */
 
+/* Answers that nobody wants end at once. */
+static void finish_unasked(server_generation *generation, const server_sink *sink) {
+    for (size_t i = 0; i < generation->answer_count; i++) {
+        const size_t prompt = i / generation->request.answers;
+        const server_event event = {
+            .type = GUMBEL_EVENT_FINISH,
+            .finish = GUMBEL_FINISH_LENGTH,
+            .stop_string = -1,
+            .text = "",
+            .usage = {.prompt_tokens = (uint32_t)generation->prompts.list[prompt].count}};
+        server_answer_add(&generation->answers[i], &event, sink);
+    }
+    generation->open_answers = 0;
+}
+
 server_taken server_generation_step(server_generation *generation, int socket, int milliseconds,
                                     const server_sink *sink) {
     server_event event;
+    if (generation->request.wants_no_answer) {
+        finish_unasked(generation, sink);
+        return SERVER_TAKEN;
+    }
     const server_taken taken = server_run_take(&generation->run, socket, milliseconds, &event);
     if (taken != SERVER_TAKEN)
         return taken;
@@ -229,6 +268,9 @@ void server_generation_free(server_generation *generation) {
     for (size_t i = 0; generation->answers && i < generation->answer_count; i++)
         server_answer_free(&generation->answers[i]);
     free(generation->answers);
+    for (size_t i = 0; generation->scores && i < generation->prompts.count; i++)
+        server_scores_free(&generation->scores[i]);
+    free(generation->scores);
     server_prompts_free(&generation->prompts);
     if (generation->grammar)
         server_grammars_release(generation->model->grammars, generation->grammar);

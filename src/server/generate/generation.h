@@ -8,6 +8,7 @@
 #include "server/base/clock.h"
 #include "server/generate/answer.h"
 #include "server/generate/grammars.h"
+#include "server/generate/scores.h"
 #include "server/metrics.h"
 
 typedef struct server_generation {
@@ -16,6 +17,7 @@ typedef struct server_generation {
     server_metrics *metrics; /* NULL: nothing is counted */
     server_waiter waiter;    /* the client */
     server_prompts prompts;
+    server_scores *scores;   /* [prompts.count], owned; NULL: none are wanted */
     server_grammar *grammar; /* NULL: the answer is held to nothing */
     bool reasons;            /* thinking comes before what is held to the grammar */
     server_run run;

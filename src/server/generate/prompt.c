@@ -199,7 +199,7 @@ static bool encode_prompt(const server_request *request, const server_model *mod
                           server_prompt *prompt, server_failure *failure) {
     if (json_is_string(value))
         return server_encode_text(model, json_string_value(value), json_string_length(value),
-                                  !request->no_special, false, prompt, failure);
+                                  !request->no_special, true, prompt, failure);
     return server_read_tokens("prompt", value, model->info.vocab_size, &prompt->tokens, &prompt->count,
                               failure);
 }

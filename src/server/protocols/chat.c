@@ -41,6 +41,7 @@ static json_t *whole(server_generation *generation, server_responses *responses)
         json_array_append_new(choices, choice_json(&generation->answers[i]));
     json_object_set_new(object, "choices", choices);
     json_object_set_new(object, "usage", server_openai_usage(generation));
+    server_add_prompt_logprobs(generation, 0, object);
     server_add_report(generation, object);
     return object;
 }

@@ -33,14 +33,16 @@ static void collect_finish(void *user, server_answer *answer) {
     (void)user, (void)answer;
 }
 
-static json_t *choice_json(const server_generation *generation, server_answer *answer) {
+static json_t *choice_json(server_generation *generation, server_answer *answer) {
     server_text text = {0};
+    server_add_echo_logprobs(generation, answer);
     add_echo(generation, answer, &text);
     server_text_add(&text, answer->text.bytes, answer->text.length);
     json_t *choice = json_pack("{s:i, s:o, s:o, s:s, s:o}", "index", (int)answer->index, "text",
                                text_json(&text), "logprobs", server_told_logprobs(answer), "finish_reason",
                                server_answer_finish(answer), "seed", server_json_seed(answer->seed));
     server_text_free(&text);
+    server_add_prompt_logprobs(generation, answer->index / generation->request.answers, choice);
     return choice;
 }
 
@@ -65,6 +67,7 @@ static void begin(server_stream *stream) {
     for (size_t i = 0; i < stream->generation->answer_count && stream->generation->request.wants_echo; i++) {
         server_text text = {0};
         add_echo(stream->generation, &stream->generation->answers[i], &text);
+        server_add_echo_logprobs(stream->generation, &stream->generation->answers[i]);
         send_text(stream, &stream->generation->answers[i], text_json(&text), false);
         server_text_free(&text);
     }

@@ -74,6 +74,12 @@ void server_add_chat_logprobs(server_generation *generation, server_answer *answ
 void server_add_text_logprobs(server_generation *generation, server_answer *answer,
                               const server_event *event);
 
+/* Adds those of the prompt, once, where completions echo it. */
+void server_add_echo_logprobs(server_generation *generation, server_answer *answer);
+
+/* Adds prompt_logprobs, as vLLM has it, to the object where they are wanted. */
+void server_add_prompt_logprobs(server_generation *generation, size_t prompt, json_t *object);
+
 /* Takes what was added; null: none are wanted. */
 json_t *server_told_logprobs(server_answer *answer);
 

@@ -29,6 +29,7 @@ static const route routes[] = {
     {"POST", "/tokenize", server_tokenize_route, false},
     {"POST", "/detokenize", server_detokenize_route, false},
     {"POST", "/apply-template", server_template_route, false},
+    {"GET", "/tokenizer_info", server_tokenizer_info_route, false},
     {"GET", "/health", server_health_route, true},
     {"GET", "/ready", server_ready_route, false},
     {"GET", "/version", server_version_route, false},

@@ -53,7 +53,7 @@ static bool read_field(const char *name, const json_t *value, text_fields *field
 static bool read_fields(server *s, const json_t *body, text_fields *fields, server_failure *failure) {
     const char *name;
     json_t *value;
-    *fields = (text_fields){.add_special = json_object_get(body, "prompt") != NULL};
+    *fields = (text_fields){.add_special = json_object_get(body, "prompt") != NULL, .parse_special = true};
     fields->model =
         server_find_model_of(s, json_string_value(json_object_get(body, "model")), &fields->request, failure);
     if (!fields->model)
