@@ -240,6 +240,22 @@ static void systems_are_joined_where_one_is_taken(void **state) {
     gumbel_tokenizer_destroy(tokenizer);
 }
 
+/* A later one is a user's where it is refused. */
+static void late_rules_are_a_users(void **state) {
+    (void)state;
+    gumbel_message messages[] = {MESSAGE(.role = "system", .content = "One."),
+                                 MESSAGE(.role = "user", .content = "Hi"),
+                                 MESSAGE(.role = "system", .content = "Two.")};
+    gumbel_chat_options options = {.size = sizeof options, .no_generation_prompt = true};
+    gumbel_tokenizer *tokenizer = qwen();
+    check_text(tokenizer, messages, 3, &options,
+               "<|im_start|>system\nOne.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n"
+               "<|im_start|>user\nTwo.<|im_end|>\n");
+    options.template_text = "{% for m in messages %}<{{ m.role }}:{{ m.content }}>{% endfor %}";
+    check_text(tokenizer, messages, 3, &options, "<system:One.><user:Hi><system:Two.>");
+    gumbel_tokenizer_destroy(tokenizer);
+}
+
 /* A call's arguments that are no JSON object, as a model has written them, stay in the history. */
 static void arguments_that_are_no_object_are_text(void **state) {
     (void)state;
@@ -502,6 +518,7 @@ int main(void) {
         cmocka_unit_test(structures_and_json_are_the_same),
         cmocka_unit_test(templates_get_the_form_they_take),
         cmocka_unit_test(systems_are_joined_where_one_is_taken),
+        cmocka_unit_test(late_rules_are_a_users),
         cmocka_unit_test(arguments_that_are_no_object_are_text),
         cmocka_unit_test(null_is_an_empty_answer),
         cmocka_unit_test(developers_are_systems_where_none_are_known),

@@ -78,14 +78,19 @@ static bool check_word(const char *name, const json_t *value, const char *word, 
             server_refuse(failure, name, "%s: only \"%s\" is in this version", name, word));
 }
 
+/* A wish that a template could not pass on. */
+static bool check_verbosity(const char *name, const json_t *value, server_failure *failure) {
+    const char *word;
+    return server_read_choice(name, value, "low medium high", &word, failure);
+}
+
 bool server_take_text(const char *name, json_t *value, server_request *request, server_failure *failure) {
     if (!server_check_members(name, value, "format verbosity", failure))
         return false;
     json_t *format = json_object_get(value, "format");
     const json_t *verbosity = json_object_get(value, "verbosity");
     return (!format || json_is_null(format) || server_take_format("text.format", format, request, failure)) &&
-           (!verbosity || json_is_null(verbosity) ||
-            check_word("text.verbosity", verbosity, "medium", failure));
+           (!verbosity || json_is_null(verbosity) || check_verbosity("text.verbosity", verbosity, failure));
 }
 
 bool server_take_include(const char *name, json_t *value, server_request *request, server_failure *failure) {
@@ -114,7 +119,7 @@ bool server_take_modalities(const char *name, json_t *value, server_request *req
 bool server_take_verbosity(const char *name, json_t *value, server_request *request,
                            server_failure *failure) {
     (void)request;
-    return check_word(name, value, "medium", failure);
+    return check_verbosity(name, value, failure);
 }
 
 bool server_take_truncation(const char *name, json_t *value, server_request *request,

@@ -68,6 +68,31 @@ static bool add_call(json_t *messages, const char *place, const json_t *item, se
     return true;
 }
 
+/* A call of a tool that takes a text, or of the client's shell, by the function that could be called so. */
+static bool add_other_call(json_t *messages, const char *place, const json_t *item, const char *name,
+                           json_t *arguments, server_failure *failure) {
+    const char *id = json_string_value(json_object_get(item, "call_id"));
+    const bool is_good = id && name && arguments;
+    if (is_good)
+        server_add_call(server_assistant_message(messages), id, name, arguments);
+    json_decref(arguments);
+    return is_good ||
+           server_refuse(failure, "input", "%s: expected call_id, and name and input or an action", place);
+}
+
+static bool add_custom_call(json_t *messages, const char *place, const json_t *item,
+                            server_failure *failure) {
+    json_t *input = json_object_get(item, "input");
+    return add_other_call(messages, place, item, json_string_value(json_object_get(item, "name")),
+                          json_is_string(input) ? json_pack("{s:O}", "input", input) : NULL, failure);
+}
+
+static bool add_shell_call(json_t *messages, const char *place, const json_t *item, server_failure *failure) {
+    json_t *action = json_object_get(item, "action");
+    return add_other_call(messages, place, item, "local_shell",
+                          json_is_object(action) ? json_incref(action) : NULL, failure);
+}
+
 static bool add_output(json_t *messages, const char *place, const json_t *item, server_failure *failure) {
     const char *id = json_string_value(json_object_get(item, "call_id"));
     json_t *output = content_of(place, json_object_get(item, "output"), failure);
@@ -97,18 +122,34 @@ static bool add_thought(json_t *messages, const char *place, const json_t *item,
     return true;
 }
 
+/* What a provider's own tools did is nothing that the model here could go on from. */
+static bool leave_out(json_t *messages, const char *place, const json_t *item, server_failure *failure) {
+    (void)messages, (void)place, (void)item, (void)failure;
+    return true;
+}
+
+static const struct {
+    const char *types; /* separated by blanks */
+    bool (*add)(json_t *messages, const char *place, const json_t *item, server_failure *failure);
+} items[] = {
+    {"message", add_text},
+    {"function_call", add_call},
+    {"custom_tool_call", add_custom_call},
+    {"local_shell_call", add_shell_call},
+    {"function_call_output custom_tool_call_output local_shell_call_output", add_output},
+    {"reasoning", add_thought},
+    {"web_search_call file_search_call image_generation_call code_interpreter_call mcp_list_tools "
+     "tool_search_call tool_search_output",
+     leave_out},
+};
+
 static bool add_item(json_t *messages, size_t index, const json_t *item, server_failure *failure) {
     char place[PLACE];
     snprintf(place, sizeof place, "input[%zu]", index);
-    const char *type = json_string_value(json_object_get(item, "type"));
-    if (!type || strcmp(type, "message") == 0)
-        return add_text(messages, place, item, failure);
-    if (strcmp(type, "function_call") == 0)
-        return add_call(messages, place, item, failure);
-    if (strcmp(type, "function_call_output") == 0)
-        return add_output(messages, place, item, failure);
-    if (strcmp(type, "reasoning") == 0)
-        return add_thought(messages, place, item, failure);
+    const char *given = json_string_value(json_object_get(item, "type")), *type = given ? given : "message";
+    for (size_t i = 0; i < sizeof items / sizeof *items; i++)
+        if (!strchr(type, ' ') && server_has_word(items[i].types, type))
+            return items[i].add(messages, place, item, failure);
     return server_refuse(
         failure, "input",
         "%s.type: \"%.40s\": expected message, function_call, function_call_output or reasoning", place,

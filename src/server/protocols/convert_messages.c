@@ -37,6 +37,15 @@ static void end_parts(turn *t) {
     t->parts = json_array();
 }
 
+/* A block of a result as text: a tool that a search found is told by its name. */
+static const char *result_text(const turn *t, const json_t *part, const char *place) {
+    const char *type = json_string_value(json_object_get(part, "type"));
+    const char *name = json_string_value(json_object_get(part, "tool_name"));
+    return type && name && strcmp(type, "tool_reference") == 0
+               ? name
+               : server_part_text(place, part, "text", t->failure);
+}
+
 /* The content of a tool's result: a string, or text blocks. */
 static bool add_result(turn *t, const json_t *block, const char *place) {
     const char *id = json_string_value(json_object_get(block, "tool_use_id"));
@@ -50,7 +59,7 @@ static bool add_result(turn *t, const json_t *block, const char *place) {
     if (json_is_string(content))
         add_part(parts, json_string_value(content));
     json_array_foreach(content, i, part) {
-        const char *text = server_part_text(place, part, "text", t->failure);
+        const char *text = result_text(t, part, place);
         if (!text) {
             json_decref(parts);
             return false;
@@ -92,6 +101,8 @@ static bool add_block(turn *t, const json_t *block, size_t number) {
         return add_use(t, block, place);
     if (type && is_assistant && strcmp(type, "thinking") == 0)
         return add_thought(t, block, place);
+    if (type && is_assistant && strcmp(type, "redacted_thinking") == 0)
+        return true; /* sealed for another provider */
     const char *text = server_part_text(
         place, block, is_assistant ? "text tool_use thinking" : "text tool_result", t->failure);
     if (!text)

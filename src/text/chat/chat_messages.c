@@ -328,6 +328,8 @@ int gb_chat_possible_forms(const json_t *messages) {
             forms |= GB_CHAT_EMPTY_CONTENT;
         if (has_text_arguments(message))
             forms |= GB_CHAT_WRAPPED_ARGUMENTS;
+        if (is_system(message) && i >= gb_chat_leading_systems(messages))
+            forms |= GB_CHAT_USERS_RULES;
     }
     return forms;
 }
@@ -405,6 +407,16 @@ static bool join_systems(json_t *messages) {
     return count == 0 || json_object_set_new_nocheck(json_array_get(messages, 0), "content", string) == 0;
 }
 
+static bool give_rules_to_user(json_t *messages) {
+    bool good = true;
+    for (size_t i = gb_chat_leading_systems(messages); good && i < json_array_size(messages); i++) {
+        json_t *message = json_array_get(messages, i);
+        if (is_system(message))
+            good = json_object_set_new_nocheck(message, "role", json_string_nocheck("user")) == 0;
+    }
+    return good;
+}
+
 json_t *gb_chat_messages_in_form(const json_t *messages, const json_t *written, int wanted) {
     json_t *changed = json_deep_copy(messages);
     size_t call = 0;
@@ -413,6 +425,8 @@ json_t *gb_chat_messages_in_form(const json_t *messages, const json_t *written, 
         good = change_message(json_array_get(changed, i), written, &call, wanted);
     if (good && (wanted & GB_CHAT_ONE_SYSTEM))
         good = join_systems(changed);
+    if (good && (wanted & GB_CHAT_USERS_RULES))
+        good = give_rules_to_user(changed);
     if (!good)
         json_decref(changed);
     return good ? changed : NULL;

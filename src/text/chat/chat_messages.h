@@ -37,7 +37,8 @@ typedef enum gb_chat_form {
     GB_CHAT_EMPTY_CONTENT = 4,      /* a message without content has an empty one */
     GB_CHAT_ONE_SYSTEM = 8,         /* leading system and developer messages are one */
     GB_CHAT_WRAPPED_ARGUMENTS = 16, /* arguments that are no object are {"arguments": TEXT} */
-    GB_CHAT_FORMS = 32
+    GB_CHAT_USERS_RULES = 32,       /* later system and developer messages are a user's */
+    GB_CHAT_FORMS = 64
 } gb_chat_form;
 
 /* Which of these would change the messages: a sum of them. */
