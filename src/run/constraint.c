@@ -71,6 +71,7 @@ static gumbel_status find_phase(const gumbel_tokenizer *tokenizer, const gb_cons
                                 gb_constraint *constraint, gumbel_error *error) {
     const gb_reasoning_marks *marks = &constraint->marks;
     bool opens = false;
+    constraint->has_budget = constraint->has_budget && marks->reasons; /* what never reasons keeps to any */
     if (constraint->has_budget && marks->closing < 0)
         return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
                        "reasoning_budget: no token of the program's tokenizer closes reasoning");

@@ -30,6 +30,16 @@ class Messages(unittest.TestCase):
         return self.client.messages.create(model="tiny", messages=messages or ASK, extra_body=extra,
                                            **{"max_tokens": 100, **more})
 
+    def test_accounting_is_left_out(self):
+        """A block that differs in each request would keep prompts from beginning alike."""
+        def count(system):
+            body = {"model": "tiny", "messages": [{"role": "user", "content": "Hi"}], "system": system}
+            return self.server.post("/v1/messages/count_tokens", body)[2]["input_tokens"]
+        rules = {"type": "text", "text": "Be brief."}
+        line = {"type": "text", "text": "x-anthropic-billing-header: cc_version=2.1; cch=a1b2c;"}
+        self.assertEqual(count([line, rules]), count([rules]))
+        self.assertEqual(count([line]), count([]))
+
     def test_text(self):
         reply, expected = self.ask(), alone(ASK[0]["content"], 7)
         self.assertEqual([block.type for block in reply.content], ["text"])

@@ -256,6 +256,29 @@ static void late_rules_are_a_users(void **state) {
     gumbel_tokenizer_destroy(tokenizer);
 }
 
+/* Templates such as Gemma 3's refuse all but user and assistant in turn. */
+static void roles_are_in_turn_where_they_must_be(void **state) {
+    (void)state;
+    static const char text[] =
+        "{% for m in messages %}{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}"
+        "{{ raise_exception('Roles must alternate') }}{% endif %}<{{ m.role }}:{{ m.content }}>{% endfor %}";
+    const gumbel_tool_call call = {.size = sizeof call, .name = "f"};
+    gumbel_message messages[] = {
+        MESSAGE(.role = "user", .content = "One."),
+        MESSAGE(.role = "user", .content = "Two."),
+        MESSAGE(.role = "assistant", .content = "I look.", .tool_calls = &call, .tool_call_count = 1),
+        MESSAGE(.role = "tool", .content = "sun"),
+        MESSAGE(.role = "tool", .content = "rain"),
+        MESSAGE(.role = "system", .content = "Be brief."),
+        MESSAGE(.role = "user", .content = "So?")};
+    gumbel_chat_options options = {
+        .size = sizeof options, .no_generation_prompt = true, .template_text = text};
+    gumbel_tokenizer *tokenizer = with_template("unused");
+    check_text(tokenizer, messages, 7, &options,
+               "<user:One.\n\nTwo.><assistant:I look.><user:sun\n\nrain\n\nBe brief.\n\nSo?>");
+    gumbel_tokenizer_destroy(tokenizer);
+}
+
 /* A call's arguments that are no JSON object, as a model has written them, stay in the history. */
 static void arguments_that_are_no_object_are_text(void **state) {
     (void)state;
@@ -519,6 +542,7 @@ int main(void) {
         cmocka_unit_test(templates_get_the_form_they_take),
         cmocka_unit_test(systems_are_joined_where_one_is_taken),
         cmocka_unit_test(late_rules_are_a_users),
+        cmocka_unit_test(roles_are_in_turn_where_they_must_be),
         cmocka_unit_test(arguments_that_are_no_object_are_text),
         cmocka_unit_test(null_is_an_empty_answer),
         cmocka_unit_test(developers_are_systems_where_none_are_known),

@@ -107,9 +107,10 @@ bool server_take_tools(const char *name, json_t *value, server_request *request,
 /* ---- Templates without tools --------------------------------------------------------------------------- */
 
 static bool takes_tools(const server_request *request, const server_model *model) {
-    const char *text = request->template_text;
+    const gumbel_chat_options *chat = &model->chat;
+    const char *text = request->template_text ? request->template_text : chat->template_text;
     if (!text)
-        text = gumbel_chat_template(model->tokenizer, "tool_use");
+        text = gumbel_chat_template(model->tokenizer, chat->template_name ? chat->template_name : "tool_use");
     if (!text)
         text = gumbel_chat_template(model->tokenizer, NULL);
     return !text || strstr(text, "tools"); /* without a template the request fails for that reason */

@@ -53,3 +53,15 @@ const char *server_part_text(const char *place, const json_t *part, const char *
         server_refuse(failure, "messages", "%s.text: expected a string", place);
     return text;
 }
+
+const char *server_result_text(const char *place, const json_t *part, const char *types,
+                               server_failure *failure) {
+    const char *type = json_string_value(json_object_get(part, "type"));
+    if (type && !strchr(type, ' ')) {
+        if (server_has_word("image image_url input_image", type))
+            return "[an image, left out]";
+        if (server_has_word("document file input_file", type))
+            return "[a file, left out]";
+    }
+    return server_part_text(place, part, types, failure);
+}

@@ -32,4 +32,9 @@ json_t *server_make_tool(const json_t *tool, json_t *name, json_t *parameters);
 const char *server_part_text(const char *place, const json_t *part, const char *types,
                              server_failure *failure);
 
+/* The same of a part of a tool's result: images and files, which no model here sees, are named. An agent
+ * could not go on with a conversation that is refused for what a tool gave. */
+const char *server_result_text(const char *place, const json_t *part, const char *types,
+                               server_failure *failure);
+
 #endif

@@ -12,7 +12,7 @@ enum { PLACE = 64 };
 #define TEXT_TYPES "input_text output_text text reasoning_text summary_text"
 
 /* The text of content, a string or parts; NULL, with failure: it is neither. */
-static json_t *content_of(const char *place, const json_t *content, server_failure *failure) {
+static json_t *content_of(const char *place, const json_t *content, bool is_result, server_failure *failure) {
     json_t *parts = json_array();
     const json_t *part;
     size_t i;
@@ -21,7 +21,8 @@ static json_t *content_of(const char *place, const json_t *content, server_failu
         return json_string(json_string_value(content));
     }
     json_array_foreach(content, i, part) {
-        const char *text = server_part_text(place, part, TEXT_TYPES, failure);
+        const char *text =
+            (is_result ? server_result_text : server_part_text)(place, part, TEXT_TYPES, failure);
         if (!text) {
             json_decref(parts);
             return NULL;
@@ -39,7 +40,7 @@ static bool add_text(json_t *messages, const char *place, const json_t *item, se
     const char *role = json_string_value(json_object_get(item, "role"));
     if (!role)
         return server_refuse(failure, "input", "%s.role: expected a string", place);
-    json_t *content = content_of(place, json_object_get(item, "content"), failure);
+    json_t *content = content_of(place, json_object_get(item, "content"), false, failure);
     if (!content)
         return false;
     const size_t count = json_array_size(messages);
@@ -95,7 +96,7 @@ static bool add_shell_call(json_t *messages, const char *place, const json_t *it
 
 static bool add_output(json_t *messages, const char *place, const json_t *item, server_failure *failure) {
     const char *id = json_string_value(json_object_get(item, "call_id"));
-    json_t *output = content_of(place, json_object_get(item, "output"), failure);
+    json_t *output = content_of(place, json_object_get(item, "output"), true, failure);
     if (!output)
         return false;
     json_t *message = server_add_message(messages, "tool", output);
@@ -139,7 +140,7 @@ static const struct {
     {"function_call_output custom_tool_call_output local_shell_call_output", add_output},
     {"reasoning", add_thought},
     {"web_search_call file_search_call image_generation_call code_interpreter_call mcp_list_tools "
-     "tool_search_call tool_search_output",
+     "tool_search_call tool_search_output compaction",
      leave_out},
 };
 

@@ -18,6 +18,11 @@ typedef struct turn {
     server_failure *failure;
 } turn;
 
+/* Blocks of an answer that only the provider who gave them can read, or whose tools it ran. */
+#define PROVIDERS                                                                                            \
+    "redacted_thinking server_tool_use web_search_tool_result web_fetch_tool_result "                        \
+    "code_execution_tool_result tool_search_tool_result mcp_tool_use mcp_tool_result container_upload"
+
 static void add_part(json_t *parts, const char *text) {
     json_array_append_new(parts, json_pack("{s:s, s:s}", "type", "text", "text", text));
 }
@@ -43,7 +48,7 @@ static const char *result_text(const turn *t, const json_t *part, const char *pl
     const char *name = json_string_value(json_object_get(part, "tool_name"));
     return type && name && strcmp(type, "tool_reference") == 0
                ? name
-               : server_part_text(place, part, "text", t->failure);
+               : server_result_text(place, part, "text", t->failure);
 }
 
 /* The content of a tool's result: a string, or text blocks. */
@@ -101,8 +106,8 @@ static bool add_block(turn *t, const json_t *block, size_t number) {
         return add_use(t, block, place);
     if (type && is_assistant && strcmp(type, "thinking") == 0)
         return add_thought(t, block, place);
-    if (type && is_assistant && strcmp(type, "redacted_thinking") == 0)
-        return true; /* sealed for another provider */
+    if (type && is_assistant && !strchr(type, ' ') && server_has_word(PROVIDERS, type))
+        return true;
     const char *text = server_part_text(
         place, block, is_assistant ? "text tool_use thinking" : "text tool_result", t->failure);
     if (!text)
@@ -136,6 +141,12 @@ static bool add_turn(turn *t, const json_t *message) {
     return is_good;
 }
 
+/* A line for accounting, which differs in each request, so that no two prompts would begin alike. */
+static bool is_accounting(const char *text) {
+    static const char begin[] = "x-anthropic-billing-header:";
+    return strncmp(text, begin, sizeof begin - 1) == 0;
+}
+
 static bool add_system(json_t *messages, const json_t *system, server_failure *failure) {
     if (json_is_string(system) && json_string_length(system) > 0)
         server_add_message(messages, "system", json_string(json_string_value(system)));
@@ -147,10 +158,12 @@ static bool add_system(json_t *messages, const json_t *system, server_failure *f
     json_array_foreach(system, i, block) {
         const char *text = is_good ? server_part_text("system", block, "text", failure) : NULL;
         is_good = text != NULL;
-        if (text)
+        if (text && !is_accounting(text))
             add_part(parts, text);
     }
-    server_add_message(messages, "system", parts);
+    if (json_array_size(parts) > 0)
+        server_add_message(messages, "system", json_incref(parts));
+    json_decref(parts);
     return is_good;
 }
 

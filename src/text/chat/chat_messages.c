@@ -316,6 +316,17 @@ static bool has_text_arguments(const json_t *message) {
     return false;
 }
 
+static const char *role_of(const json_t *message) {
+    return json_string_value(json_object_get(message, "role"));
+}
+
+/* Whether the message is neither a user's nor an assistant's, or of the same role as the one before. */
+static bool breaks_turns(const json_t *messages, size_t i) {
+    const char *role = role_of(json_array_get(messages, i));
+    return i > 0 &&
+           (strcmp(role, "tool") == 0 || strcmp(role, role_of(json_array_get(messages, i - 1))) == 0);
+}
+
 int gb_chat_possible_forms(const json_t *messages) {
     int forms = gb_chat_leading_systems(messages) > 1 ? GB_CHAT_ONE_SYSTEM : 0;
     for (size_t i = 0; i < json_array_size(messages); i++) {
@@ -330,6 +341,8 @@ int gb_chat_possible_forms(const json_t *messages) {
             forms |= GB_CHAT_WRAPPED_ARGUMENTS;
         if (is_system(message) && i >= gb_chat_leading_systems(messages))
             forms |= GB_CHAT_USERS_RULES;
+        if (breaks_turns(messages, i))
+            forms |= GB_CHAT_IN_TURN;
     }
     return forms;
 }
@@ -393,18 +406,24 @@ static void add_paragraph(gb_byte_buffer *text, const json_t *content) {
     json_decref(string);
 }
 
-/* The first of them gets what all of them say. */
-static bool join_systems(json_t *messages) {
-    const size_t count = gb_chat_leading_systems(messages);
+/* What messages [first, end) say, in one text. NULL: no memory. */
+static json_t *paragraphs_of(const json_t *messages, size_t first, size_t end) {
     gb_byte_buffer text = {0};
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = first; i < end; i++)
         add_paragraph(&text, json_object_get(json_array_get(messages, i), "content"));
-    for (size_t i = 1; i < count; i++)
-        json_array_remove(messages, 1);
     json_t *string =
         text.failed ? NULL : json_stringn_nocheck(text.size ? (const char *)text.data : "", text.size);
     gb_buffer_free(&text);
-    return count == 0 || json_object_set_new_nocheck(json_array_get(messages, 0), "content", string) == 0;
+    return string;
+}
+
+/* The first of them gets what all of them say. */
+static bool join_systems(json_t *messages) {
+    const size_t count = gb_chat_leading_systems(messages);
+    json_t *text = paragraphs_of(messages, 0, count);
+    for (size_t i = 1; i < count; i++)
+        json_array_remove(messages, 1);
+    return json_object_set_new_nocheck(json_array_get(messages, 0), "content", text) == 0;
 }
 
 static bool give_rules_to_user(json_t *messages) {
@@ -413,6 +432,25 @@ static bool give_rules_to_user(json_t *messages) {
         json_t *message = json_array_get(messages, i);
         if (is_system(message))
             good = json_object_set_new_nocheck(message, "role", json_string_nocheck("user")) == 0;
+    }
+    return good;
+}
+
+/* Templates that want user and assistant in turn know no tools. */
+static bool take_turns(json_t *messages) {
+    bool good = true;
+    for (size_t i = gb_chat_leading_systems(messages); good && i < json_array_size(messages); i++)
+        if (strcmp(role_of(json_array_get(messages, i)), "assistant") != 0)
+            good = json_object_set_new(json_array_get(messages, i), "role", json_string("user")) == 0;
+    for (size_t i = 1; good && i < json_array_size(messages);) {
+        json_t *before = json_array_get(messages, i - 1), *message = json_array_get(messages, i);
+        if (strcmp(role_of(before), role_of(message)) != 0) {
+            i++;
+            continue;
+        }
+        json_t *text = paragraphs_of(messages, i - 1, i + 1);
+        good = text && json_object_set_new_nocheck(before, "content", text) == 0 &&
+               json_array_remove(messages, i) == 0;
     }
     return good;
 }
@@ -427,6 +465,8 @@ json_t *gb_chat_messages_in_form(const json_t *messages, const json_t *written, 
         good = join_systems(changed);
     if (good && (wanted & GB_CHAT_USERS_RULES))
         good = give_rules_to_user(changed);
+    if (good && (wanted & GB_CHAT_IN_TURN))
+        good = take_turns(changed);
     if (!good)
         json_decref(changed);
     return good ? changed : NULL;

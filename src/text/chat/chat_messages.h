@@ -38,7 +38,9 @@ typedef enum gb_chat_form {
     GB_CHAT_ONE_SYSTEM = 8,         /* leading system and developer messages are one */
     GB_CHAT_WRAPPED_ARGUMENTS = 16, /* arguments that are no object are {"arguments": TEXT} */
     GB_CHAT_USERS_RULES = 32,       /* later system and developer messages are a user's */
-    GB_CHAT_FORMS = 64
+    GB_CHAT_IN_TURN =
+        64, /* results and later rules are a user's, and neighbours of one role are one message */
+    GB_CHAT_FORMS = 128
 } gb_chat_form;
 
 /* Which of these would change the messages: a sum of them. */

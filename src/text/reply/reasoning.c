@@ -49,6 +49,7 @@ gb_reasoning_marks gb_read_reasoning_marks(const gumbel_tokenizer *tokenizer) {
             add_marks(tokenizer, field->open, &marks.calls);
         if (field->type != GUMBEL_PART_REASONING)
             continue;
+        marks.reasons = true;
         add_marks(tokenizer, field->open, &marks.open);
         add_marks(tokenizer, field->close, &marks.close);
         marks.closing = closing_of(tokenizer, field, &marks.close);

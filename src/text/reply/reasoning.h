@@ -19,6 +19,7 @@ typedef struct gb_mark_list {
 typedef struct gb_reasoning_marks {
     gb_mark_list open, close; /* of reasoning */
     gb_mark_list calls;       /* open calls of tools, also within reasoning */
+    bool reasons;             /* the format has reasoning */
     int32_t closing;          /* what a model writes to close it; -1: no token */
 } gb_reasoning_marks;
 
