@@ -454,6 +454,7 @@ typedef struct gumbel_reply_options {
     size_t max_call_bytes; /* a longer call is content; 0: 1 MiB */
     bool calls_are_text; /* nothing is taken for a call: the model was given no tools, or a grammar holds the
                           * answer */
+    bool reasoning_is_text; /* thoughts are content, with their marks */
 } gumbel_reply_options;
 
 /* Begins a reply. options may be NULL; nothing of it is used afterwards. Destroy before the tokenizer. A

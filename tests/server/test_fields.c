@@ -127,7 +127,7 @@ static void wrong_values(void **state) {
         {SERVER_RESPONSES, "{\"best_of\":1.5}", "best_of"},
         {SERVER_CHAT, "{\"mirostat\":2}", "mirostat"},
         {SERVER_CHAT, "{\"repeat_last_n\":64,\"repeat_penalty\":1.1}", "repeat_last_n"},
-        {SERVER_CHAT, "{\"reasoning_format\":\"none\"}", "reasoning_format"},
+        {SERVER_CHAT, "{\"reasoning_format\":\"deepseek-legacy\"}", "reasoning_format"},
         {SERVER_CHAT, "{\"prompt_logprobs\":-1}", "prompt_logprobs"},
         {SERVER_CHAT, "{\"0\":0}", "0"},
         {SERVER_RENDER, "{\"mirostat\":null}", "mirostat"},

@@ -235,6 +235,18 @@ static void a_chat_without_tools(void **state) {
     }
 }
 
+/* llama.cpp's reasoning_format none: thoughts are content as they were written, calls are calls. */
+static void thoughts_as_text(void **state) {
+    (void)state;
+    fake_say(&fake, ANSWER);
+    json_t *reply =
+        post_json("/v1/chat/completions", "{" ASK "," TOOLS ",\"reasoning_format\":\"none\"}", 200);
+    assert_null(at(reply, "choices.0.message.reasoning_content"));
+    assert_text(reply, "choices.0.message.content", "I look it up.\n</think>\n\nOne moment.");
+    assert_text(reply, "choices.0.message.tool_calls.0.function.name", "weather");
+    json_decref(reply);
+}
+
 /* ---- Messages and responses ---------------------------------------------------------------------------- */
 
 #define ANTHROPIC_TOOLS "\"tools\":[{\"name\":\"weather\",\"input_schema\":" SCHEMA "}]"
@@ -401,6 +413,7 @@ int main(void) {
         cmocka_unit_test(texts_around_a_call),
         cmocka_unit_test(a_chat_without_tools),
         cmocka_unit_test(stop_strings),
+        cmocka_unit_test(thoughts_as_text),
         cmocka_unit_test(a_message),
         cmocka_unit_test(a_streamed_message),
         cmocka_unit_test(a_response),

@@ -69,6 +69,7 @@ const server_field server_fields[] = {
     {"logprobs", OPENAI, server_take_logprobs},
     {"top_logprobs", CHAT, server_take_top_logprobs},
     {"prompt_logprobs", OPENAI, server_take_prompt_logprobs},
+    {"reasoning_format", CHAT, server_take_reasoning_format},
     {"skip_special_tokens", TEXT, server_take_skip_special},
     {"stream", ANSWER, server_take_stream},
     {"stream_options", OPENAI | RESPONSES, server_take_stream_options},

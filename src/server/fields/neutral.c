@@ -54,7 +54,6 @@ const server_neutral server_neutrals[] = {
     {"parse_tool_calls", "true"},
     {"lora response_fields image_data grammar_triggers preserved_tokens", "[]"},
     {"samplers reasoning_budget_message", ""},
-    {"reasoning_format", "\"auto\" \"deepseek\""},
 
     /* Ollama's */
     {"options", "{}"},

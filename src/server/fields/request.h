@@ -55,6 +55,7 @@ typedef struct server_request {
     bool wants_no_answer;       /* completions: the prompt alone is told */
     bool wants_prompt_logprobs; /* vLLM's, with so many likeliest tokens: */
     uint32_t prompt_top_logprobs;
+    bool reasoning_is_text; /* thoughts stay in the content */
     bool stop_in_reasoning; /* stop strings end reasoning as well */
     bool ignore_stop, show_special, include_stop_string, no_prefix_cache, wants_logprobs;
     uint32_t top_logprobs;

@@ -23,6 +23,16 @@ bool server_take_logprobs(const char *name, json_t *value, server_request *reque
     return take_top(name, value, request, failure);
 }
 
+/* llama.cpp's; thoughts are taken apart unless it is none. */
+bool server_take_reasoning_format(const char *name, json_t *value, server_request *request,
+                                  server_failure *failure) {
+    const char *word;
+    if (!server_read_choice(name, value, "auto deepseek none", &word, failure))
+        return false;
+    request->reasoning_is_text = strcmp(word, "none") == 0;
+    return true;
+}
+
 bool server_take_prompt_logprobs(const char *name, json_t *value, server_request *request,
                                  server_failure *failure) {
     int64_t count;

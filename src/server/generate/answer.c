@@ -15,7 +15,8 @@ bool server_answer_begin_reply(server_answer *answer, const server_request *requ
                                           .tools = tools,
                                           .prompt = prompt->tokens,
                                           .prompt_count = prompt->count,
-                                          .calls_are_text = !tools};
+                                          .calls_are_text = !tools,
+                                          .reasoning_is_text = request->reasoning_is_text};
     gumbel_error error;
     const gumbel_status status = gumbel_reply_create(model->tokenizer, &options, &answer->reply, &error);
     free(tools);

@@ -21,7 +21,7 @@ struct gumbel_reply {
     gb_marked_text text; /* what the prompt has of the reply, then what was generated */
     size_t begin;        /* where that is */
     gb_reply_parts parts;
-    bool calls_are_text;
+    uint32_t text_fields; /* fields whose marks are text, a bit for each */
     bool has_ended;
     /* Where the text is scanned. */
     size_t at;        /* bytes that were */

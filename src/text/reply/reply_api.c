@@ -132,12 +132,23 @@ static gumbel_status read_prompt(gumbel_reply *reply, const gumbel_reply_options
 
 /* ---- Creating ------------------------------------------------------------------------------------------ */
 
+static uint32_t text_fields_of(const gb_reply_format *format, const gumbel_reply_options *options) {
+    uint32_t fields = 0;
+    for (int i = 0; format && i < format->field_count; i++) {
+        const gumbel_part_type type = format->fields[i].type;
+        const bool is_text = (options->calls_are_text && type == GUMBEL_PART_TOOL_CALL) ||
+                             (options->reasoning_is_text && type == GUMBEL_PART_REASONING);
+        fields |= is_text ? 1U << i : 0;
+    }
+    return fields;
+}
+
 static gumbel_status fill(gumbel_reply *reply, const gumbel_reply_options *options, gumbel_error *error) {
     const gumbel_tokenizer *tokenizer = reply->tokenizer;
     reply->format = tokenizer->reply_format;
     reply->empty_at = SIZE_MAX;
     reply->field = reply->outer = reply->text_mark = GB_NO_FIELD;
-    reply->calls_are_text = options->calls_are_text;
+    reply->text_fields = text_fields_of(reply->format, options);
     reply->max_call = options->max_call_bytes ? options->max_call_bytes : GB_USUAL_CALL_BYTES;
     if (reply->max_call > GB_MAX_REPLY_BYTES)
         reply->max_call = GB_MAX_REPLY_BYTES;

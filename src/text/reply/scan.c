@@ -181,8 +181,7 @@ static bool is_text_mark(gumbel_reply *reply, const event *found) {
     const gb_reply_format *format = reply->format;
     for (int i = 0; i < format->field_count; i++) {
         const gb_reply_field *field = &format->fields[i];
-        const bool was_text =
-            reply->text_mark == i || (reply->calls_are_text && field->type == GUMBEL_PART_TOOL_CALL);
+        const bool was_text = reply->text_mark == i || (reply->text_fields >> i & 1);
         if (was_text && field->close && matches(reply, field->close, found->start, found->end))
             return true;
     }
@@ -266,7 +265,7 @@ static void look_for(gumbel_reply *reply, const gb_text_pattern *pattern, event_
 
 /* Whether the field can open where the reply is. */
 static bool can_open(const gumbel_reply *reply, const gb_reply_field *field) {
-    if (reply->calls_are_text && field->type == GUMBEL_PART_TOOL_CALL)
+    if (reply->text_fields >> (field - reply->format->fields) & 1)
         return false;
     return reply->field == GB_NO_FIELD || ((field->within | field->ends) >> reply->field & 1);
 }
