@@ -89,8 +89,10 @@ typedef struct gb_byte_move {
 gb_expression gb_express_automaton(gb_expressions *expressions, const gb_byte_move *moves, size_t move_count,
                                    const bool *accepts, size_t state_count);
 
-/* The texts of both, and those of a that are not of b. Operands are regular: no rule that uses itself, no
- * token, no any_order; gb_grammar_compile refuses others. */
+/* The texts of both, and those of a that are not of b. Where one operand of gb_express_both is a repeat of
+ * items that end where their own bytes say so, as characters do, these are counted however many they are.
+ * Operands are regular: no rule that uses itself, no token, no any_order; gb_grammar_compile refuses others.
+ */
 gb_expression gb_express_both(gb_expressions *expressions, gb_expression a, gb_expression b);
 gb_expression gb_express_except(gb_expressions *expressions, gb_expression a, gb_expression b);
 

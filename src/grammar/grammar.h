@@ -12,9 +12,11 @@ typedef struct gb_grammar gb_grammar;
 
 /* What compiling may cost, so that no grammar can hang a program; 0 is the default. */
 typedef struct gb_grammar_limits {
-    size_t states;     /* of the automaton: 1,000,000 */
-    size_t dfa_states; /* of one intersection or difference: 100,000 */
-    uint64_t work;     /* steps of the compiler: 50,000,000 */
+    size_t states;         /* of the automaton: 1,000,000 */
+    size_t dfa_states;     /* of one intersection or difference: 100,000 */
+    uint64_t work;         /* steps of the compiler: 50,000,000 */
+    size_t repeat_states;  /* of a repeat that is written out instead of counted: 64 */
+    size_t product_states; /* of an intersection with a repeat, likewise: 4,096 */
 } gb_grammar_limits;
 
 /* Compiles root. Neither limits, which may be NULL, nor expressions are needed afterwards. Errors: the

@@ -15,6 +15,8 @@ void gb_automaton_free(gb_automaton *automaton) {
     gb_free(automaton->moves);
     gb_free(automaton->forks);
     gb_free(automaton->counts);
+    gb_free(automaton->gates);
+    gb_free(automaton->spans);
     gb_free(automaton->orders);
     gb_free(automaton->sets);
     gb_free(automaton->set_slots);
@@ -118,6 +120,46 @@ uint32_t gb_add_targets(gb_automaton *automaton, const uint32_t *targets, size_t
 uint32_t gb_add_fork(gb_automaton *automaton, const uint32_t *targets, size_t count) {
     uint32_t first = gb_add_targets(automaton, targets, count);
     return gb_add_state(automaton, GB_ACTION_FORK, first, (uint32_t)count);
+}
+
+/* ---- Counts ----------------------------------------------------------------------------------------------
+ */
+
+bool gb_add_count(gb_automaton *automaton, const gb_count *count) {
+    if (!gb_grow((void **)&automaton->counts, &automaton->count_capacity, automaton->count_count + 1,
+                 sizeof *count)) {
+        automaton->failed = true;
+        return false;
+    }
+    automaton->counts[automaton->count_count++] = *count;
+    return true;
+}
+
+/* Within the spans. */
+static uint64_t find_number(gb_numbers numbers, uint64_t from) {
+    uint32_t first = 0, end = numbers.count;
+    while (first < end) {
+        const uint32_t middle = first + (end - first) / 2;
+        if (numbers.spans[middle].last < from)
+            first = middle + 1;
+        else
+            end = middle;
+    }
+    if (first == numbers.count)
+        return GB_NO_NUMBER;
+    return numbers.spans[first].first > from ? numbers.spans[first].first : from;
+}
+
+uint64_t gb_next_number(gb_numbers numbers, uint64_t from) {
+    const uint64_t end = (uint64_t)numbers.turn + numbers.period;
+    uint64_t shift = 0;
+    if (from >= end && numbers.period)
+        shift = (from - numbers.turn) / numbers.period * numbers.period;
+    uint64_t found = find_number(numbers, from - shift);
+    if (found == GB_NO_NUMBER && numbers.period &&
+        (found = find_number(numbers, numbers.turn)) != GB_NO_NUMBER)
+        shift += numbers.period;
+    return found == GB_NO_NUMBER ? found : found + shift;
 }
 
 /* ---- Classes of bytes ------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ typedef enum gb_action {
     GB_ACTION_FORK,        /* to forks[argument, argument + next) */
     GB_ACTION_CALL,        /* to argument, and to next when that ends */
     GB_ACTION_COUNT,       /* counts[argument], then next */
+    GB_ACTION_GATE,        /* gates[argument] of the frame on top, then next */
     GB_ACTION_ORDER,       /* orders[argument], then next */
     GB_ACTION_TOKEN,       /* over the token argument to next */
     GB_ACTION_OTHER_TOKEN, /* over any other token to next */
@@ -30,11 +31,35 @@ typedef struct gb_move {
     uint32_t set, target;
 } gb_move;
 
-/* A repeat of the part that begins at item. Its count goes no further than `last`, from where on all counts
- * mean the same. */
+/* A repeat of the part that begins at item, or a text of so many units, which gates count. Its count goes no
+ * further than `last`, from where on all counts mean the same. So do those that are `below` or more under
+ * least, and those from least on that are `above` or more under most. */
 typedef struct gb_count {
     uint32_t item, least, most, last;
+    uint32_t below, above;
+    uint32_t turn, period; /* of the numbers of its gates */
+    bool has_units;
 } gb_count;
+
+/* Numbers from first to last. */
+typedef struct gb_interval {
+    uint32_t first, last;
+} gb_interval;
+
+/* How many units may follow: spans[first, first + count). ends_unit: one is complete here. */
+typedef struct gb_gate {
+    uint32_t first, count;
+    bool ends_unit;
+} gb_gate;
+
+/* Numbers in their order: those of spans, and from `turn` on the same again after each period; period 0: no
+ * others. */
+typedef struct gb_numbers {
+    const gb_interval *spans;
+    uint32_t count, turn, period;
+} gb_numbers;
+
+#define GB_NO_NUMBER UINT64_MAX
 
 /* Items in any order; those that are required stand first. */
 typedef struct gb_order_part {
@@ -56,6 +81,10 @@ typedef struct gb_automaton {
     size_t fork_count, fork_capacity;
     gb_count *counts;
     size_t count_count, count_capacity;
+    gb_gate *gates;
+    size_t gate_count, gate_capacity;
+    gb_interval *spans;
+    size_t span_count, span_capacity;
     gb_order_part *orders;
     size_t order_count, order_capacity;
     gb_byte_set *sets;
@@ -86,6 +115,12 @@ void gb_add_move(gb_automaton *automaton, const gb_byte_set *set, uint32_t targe
 
 /* Appends to forks; the index of the first. */
 uint32_t gb_add_targets(gb_automaton *automaton, const uint32_t *targets, size_t count);
+
+/* Appends to counts; false without memory. */
+bool gb_add_count(gb_automaton *automaton, const gb_count *count);
+
+/* The first of the numbers that is not less than `from`, or GB_NO_NUMBER. */
+uint64_t gb_next_number(gb_numbers numbers, uint64_t from);
 
 /* Finds the classes of bytes. Nothing may be added after it. */
 void gb_automaton_finish(gb_automaton *automaton);

@@ -40,6 +40,10 @@ static void set_limits(gb_compiler *compiler, const gb_grammar_limits *limits) {
         compiler->limits.states = 1000000;
     if (!compiler->limits.dfa_states)
         compiler->limits.dfa_states = 100000;
+    if (!compiler->limits.repeat_states)
+        compiler->limits.repeat_states = 64;
+    if (!compiler->limits.product_states)
+        compiler->limits.product_states = 4096;
     if (!compiler->limits.work)
         compiler->limits.work = 50000000;
 }

@@ -23,6 +23,8 @@ typedef struct gb_facts {
     uint16_t regular_depth; /* of a regular one, through its rules */
     uint32_t size;          /* states, about, where a rule is one; saturates */
     uint32_t dfa;           /* of an intersection or difference: its number + 1 */
+    uint32_t flat_dfa;      /* the same where dfa counts units and an operand cannot; 0: not made */
+    gb_expression repeat;   /* the operand whose units dfa counts; 0: none */
 } gb_facts;
 
 typedef struct gb_compiler {
@@ -53,6 +55,15 @@ void gb_find_reachable(gb_compiler *compiler, gb_expression root);
 
 /* Finds the other facts, and with them the automata of intersections and differences. */
 void gb_find_facts(gb_compiler *compiler);
+
+/* Makes the automaton of an intersection or difference, which is regular, and its facts but for `flags`. */
+void gb_make_product(gb_compiler *compiler, gb_expression expression);
+
+/* Its automaton without counts, made if need be; NULL after an error. */
+const gb_dfa *gb_flat_product(gb_compiler *compiler, gb_expression expression);
+
+/* The repeat whose items its automaton counts, or NULL. */
+const gb_expression_node *gb_units_of(const gb_compiler *compiler, gb_expression expression);
 
 /* Errors: ARGUMENT (a rule that begins with itself). */
 void gb_refuse_left_recursion(gb_compiler *compiler);

@@ -2,6 +2,7 @@
 #include "grammar/compile/dfa.h"
 
 #include "base/memory.h"
+#include "grammar/compile/lengths.h"
 #include "grammar/match/configurations.h"
 
 #include <string.h>
@@ -11,9 +12,12 @@ typedef struct product {
     gb_configurations of_a, of_b;
     gb_intern_table pairs;
     gb_product kind;
+    uint32_t unit_start,
+        unit_end;            /* of b, where it is a unit: a complete one is at its end, then begins anew */
+    bool is_ambiguous;       /* a unit may end and go on, or be empty */
     uint8_t first_byte[256]; /* of each class of the product */
     gb_dfa *dfa;
-    size_t row_capacity, accept_capacity;
+    size_t row_capacity, accept_capacity, unit_capacity;
 } product;
 
 #define STACK_LIMIT 100000
@@ -21,6 +25,8 @@ typedef struct product {
 void gb_dfa_free(gb_dfa *dfa) {
     gb_free(dfa->rows);
     gb_free(dfa->accepts);
+    gb_free(dfa->ends_unit);
+    gb_lengths_free(&dfa->lengths);
     *dfa = (gb_dfa){0};
 }
 
@@ -39,7 +45,20 @@ static void find_classes(product *all, const gb_automaton *a, const gb_automaton
 }
 
 static bool is_dead(const product *all, uint32_t a, uint32_t b) {
-    return a == GB_DEAD || (all->kind == GB_PRODUCT_BOTH && b == GB_DEAD);
+    return a == GB_DEAD || (all->kind != GB_PRODUCT_EXCEPT && b == GB_DEAD);
+}
+
+static bool has_units(const product *all) {
+    return all->kind == GB_PRODUCT_UNITS;
+}
+
+/* Where a byte leads in b. */
+static uint32_t step_in_b(product *all, uint32_t b, uint8_t byte) {
+    if (has_units(all) && b == all->unit_end)
+        b = all->unit_start;
+    const uint32_t to = gb_byte_step(&all->of_b, b, byte);
+    all->is_ambiguous |= has_units(all) && to != all->unit_end && all->of_b.traits[to] & GB_MAY_END;
+    return to;
 }
 
 /* The number of a pair, or GB_NO_STATE for one that leads nowhere. false without memory. */
@@ -53,14 +72,16 @@ static bool add_row(product *all, uint32_t state) {
     size_t classes = dfa->class_count;
     uint32_t a = gb_interned(&all->pairs, state)[0], b = gb_interned(&all->pairs, state)[1];
     if (!gb_grow((void **)&dfa->rows, &all->row_capacity, (state + 1) * classes, sizeof *dfa->rows) ||
-        !gb_grow((void **)&dfa->accepts, &all->accept_capacity, state + (size_t)1, 1))
+        !gb_grow((void **)&dfa->accepts, &all->accept_capacity, state + (size_t)1, 1) ||
+        !gb_grow((void **)&dfa->ends_unit, &all->unit_capacity, state + (size_t)1, 1))
         return false;
     bool in_b = all->of_b.traits[b] & GB_MAY_END;
     dfa->accepts[state] =
-        (all->of_a.traits[a] & GB_MAY_END) && in_b == (all->kind == GB_PRODUCT_BOTH) ? 1 : 0;
+        (all->of_a.traits[a] & GB_MAY_END) && in_b == (all->kind != GB_PRODUCT_EXCEPT) ? 1 : 0;
+    dfa->ends_unit[state] = has_units(all) && b == all->unit_end;
     for (size_t class = 0; class < classes; class ++) {
         uint32_t to_a = gb_byte_step(&all->of_a, a, all->first_byte[class]);
-        uint32_t to_b = gb_byte_step(&all->of_b, b, all->first_byte[class]);
+        uint32_t to_b = step_in_b(all, b, all->first_byte[class]);
         if (!number_of(all, to_a, to_b, &dfa->rows[state * classes + class]))
             return false;
     }
@@ -68,9 +89,25 @@ static bool add_row(product *all, uint32_t state) {
     return true;
 }
 
+/* The configuration of a unit that is complete, which has no moves. */
+static uint32_t end_of_unit(gb_configurations *unit) {
+    gb_closure_clear(&unit->closure);
+    gb_closure_add(&unit->closure, GB_END_STATE, 0);
+    return gb_configuration_of_closure(unit);
+}
+
+static bool add_start(product *all) {
+    uint32_t start, b = gb_start_configuration(&all->of_b);
+    if (has_units(all)) {
+        all->is_ambiguous = all->of_b.traits[b] & GB_MAY_END;
+        all->unit_start = b;
+        b = all->unit_end = end_of_unit(&all->of_b);
+    }
+    return number_of(all, gb_start_configuration(&all->of_a), b, &start);
+}
+
 static gumbel_status explore(product *all, const gb_dfa_limits *limits) {
-    uint32_t start;
-    if (!number_of(all, gb_start_configuration(&all->of_a), gb_start_configuration(&all->of_b), &start))
+    if (!add_start(all))
         return GUMBEL_ERROR_MEMORY;
     for (uint32_t state = 0; state < all->pairs.count; state++) {
         if (state >= limits->states)
@@ -79,6 +116,8 @@ static gumbel_status explore(product *all, const gb_dfa_limits *limits) {
             return limits->watch->error.status;
         if (!add_row(all, state))
             return GUMBEL_ERROR_MEMORY;
+        if (all->is_ambiguous)
+            return GUMBEL_ERROR_UNSUPPORTED;
         if (all->of_a.status != GUMBEL_OK || all->of_b.status != GUMBEL_OK)
             break;
     }
@@ -138,6 +177,7 @@ static bool trim(gb_dfa *dfa) {
         for (size_t class = 0; class < classes; class ++)
             row[class] = old[class] != GB_NO_STATE && live[old[class]] ? live[old[class]] - 1 : GB_NO_STATE;
         dfa->accepts[live[i] - 1] = dfa->accepts[i];
+        dfa->ends_unit[live[i] - 1] = dfa->ends_unit[i];
     }
     dfa->count = count;
     gb_free(live);
@@ -166,7 +206,8 @@ gumbel_status gb_dfa_of_product(const gb_automaton *a, const gb_automaton *b, gb
  */
 
 /* One move for each state that the row leads to. */
-static void emit_moves(const gb_dfa *dfa, gb_automaton *automaton, const uint32_t *row, uint32_t base) {
+void gb_dfa_emit_moves(const gb_dfa *dfa, gb_automaton *automaton, uint32_t state, uint32_t base) {
+    const uint32_t *row = dfa->rows + state * dfa->class_count;
     uint64_t done[4] = {0};
     for (size_t class = 0; class < dfa->class_count; class ++) {
         if (row[class] == GB_NO_STATE || done[class / 64] >> (class % 64) & 1u)
@@ -187,13 +228,13 @@ uint32_t gb_dfa_emit(const gb_dfa *dfa, gb_automaton *automaton, uint32_t next, 
     if (dfa->count == 0)
         return GB_NO_STATE;
     uint32_t base = (uint32_t)automaton->state_count;
-    for (size_t i = 0; i < dfa->count; i++) {
+    for (uint32_t i = 0; i < dfa->count; i++) {
         gb_add_state(automaton, dfa->accepts[i] ? GB_ACTION_GO : GB_ACTION_NONE, 0, next);
-        emit_moves(dfa, automaton, dfa->rows + i * dfa->class_count, base);
+        gb_dfa_emit_moves(dfa, automaton, i, base);
     }
     if (!nonempty || !dfa->accepts[0])
         return base;
     uint32_t start = gb_add_state(automaton, GB_ACTION_NONE, 0, 0);
-    emit_moves(dfa, automaton, dfa->rows, base);
+    gb_dfa_emit_moves(dfa, automaton, 0, base);
     return start;
 }

@@ -5,10 +5,9 @@
  */
 #include "base/memory.h"
 #include "grammar/compile/compiler.h"
+#include "grammar/compile/lengths.h"
 #include "grammar/compile/literals.h"
 
-/* Repeats of up to so many states are written out instead of counted. */
-#define MAX_WRITTEN_OUT 64
 typedef struct emitter {
     gb_compiler *compiler;
     gb_automaton *automaton;
@@ -199,19 +198,15 @@ static uint32_t emit_written_out(emitter *all, const repeat *part, uint32_t next
 
 static uint32_t emit_counted(emitter *all, const repeat *part, uint32_t next) {
     gb_automaton *automaton = all->automaton;
-    gb_count count = {.item = emit_item(all, part, GB_END_STATE),
-                      .least = part->least,
-                      .most = part->most,
-                      .last = part->most == GB_NO_END ? part->least : part->most};
-    if (count.item == GB_NO_STATE)
+    const gb_count count = {.item = emit_item(all, part, GB_END_STATE),
+                            .least = part->least,
+                            .most = part->most,
+                            .last = part->most == GB_NO_END ? part->least : part->most,
+                            .below = 1,
+                            .above = 1};
+    if (count.item == GB_NO_STATE || !gb_add_count(automaton, &count))
         return GB_NO_STATE;
-    if (!gb_grow((void **)&automaton->counts, &automaton->count_capacity, automaton->count_count + 1,
-                 sizeof count)) {
-        automaton->failed = true;
-        return GB_NO_STATE;
-    }
-    automaton->counts[automaton->count_count] = count;
-    return gb_add_state(automaton, GB_ACTION_COUNT, (uint32_t)automaton->count_count++, next);
+    return gb_add_state(automaton, GB_ACTION_COUNT, (uint32_t)automaton->count_count - 1, next);
 }
 
 static uint32_t emit_repeat(emitter *all, const gb_expression_node *node, uint32_t next, bool nonempty) {
@@ -226,7 +221,7 @@ static uint32_t emit_repeat(emitter *all, const gb_expression_node *node, uint32
     if (!(item.flags & (part.nonempty ? GB_FACT_NONEMPTY : GB_FACT_PRODUCTIVE)))
         return part.least ? GB_NO_STATE : next;
     uint64_t times = part.most == GB_NO_END ? part.least : part.most;
-    bool small = times <= 1 || times * (item.size + UINT64_C(1)) <= MAX_WRITTEN_OUT;
+    bool small = times <= 1 || times * (item.size + UINT64_C(1)) <= all->compiler->limits.repeat_states;
     return all->flat || small ? emit_written_out(all, &part, next) : emit_counted(all, &part, next);
 }
 
@@ -293,6 +288,23 @@ static uint32_t emit_order(emitter *all, const gb_expression_node *node, uint32_
     return gb_add_state(automaton, GB_ACTION_ORDER, (uint32_t)automaton->order_count++, next);
 }
 
+/* ---- Intersections and differences -----------------------------------------------------------------------
+ */
+
+static uint32_t emit_product(emitter *all, gb_expression expression, uint32_t next, bool nonempty) {
+    gb_compiler *compiler = all->compiler;
+    if (all->flat) {
+        const gb_dfa *dfa = gb_flat_product(compiler, expression);
+        return dfa ? gb_dfa_emit(dfa, all->automaton, next, nonempty) : GB_NO_STATE;
+    }
+    const gb_dfa *dfa = &compiler->dfas[compiler->facts[expression].dfa - 1];
+    const gb_expression_node *counted = gb_units_of(compiler, expression);
+    if (!counted)
+        return gb_dfa_emit(dfa, all->automaton, next, nonempty);
+    return gb_emit_units(dfa, all->automaton, nonempty && !counted->first ? 1 : counted->first,
+                         counted->count, next);
+}
+
 /* ---- All -------------------------------------------------------------------------------------------------
  */
 
@@ -324,8 +336,7 @@ static uint32_t emit(emitter *all, gb_expression expression, uint32_t next, bool
         return emit_repeat(all, node, next, nonempty);
     case GB_NODE_BOTH:
     case GB_NODE_EXCEPT:
-        return gb_dfa_emit(&compiler->dfas[compiler->facts[expression].dfa - 1], all->automaton, next,
-                           nonempty);
+        return emit_product(all, expression, next, nonempty);
     case GB_NODE_RULE:
         return emit_rule(all, node, next, nonempty);
     case GB_NODE_TOKEN:

@@ -5,6 +5,7 @@
  */
 #include "base/memory.h"
 #include "grammar/compile/compiler.h"
+#include "grammar/compile/lengths.h"
 
 #include <string.h>
 
@@ -102,57 +103,38 @@ static gb_facts of_order(const gb_compiler *compiler, const gb_expression_node *
 /* ---- Intersections and differences -----------------------------------------------------------------------
  */
 
-static void make_product(gb_compiler *compiler, const gb_expression_node *node, gb_dfa *dfa) {
-    gb_automaton a, b;
-    gb_automaton_begin(&a, compiler->limits.states);
-    gb_automaton_begin(&b, compiler->limits.states);
-    gb_emit_automaton(compiler, &a, node->item, true);
-    gb_emit_automaton(compiler, &b, node->first, true);
-    if (compiler->error.status == GUMBEL_OK) {
-        gb_product kind = node->kind == GB_NODE_BOTH ? GB_PRODUCT_BOTH : GB_PRODUCT_EXCEPT;
-        gb_watch *watch = compiler->expressions->watch;
-        const gb_dfa_limits limits = {compiler->limits.dfa_states, compiler->limits.work - compiler->work,
-                                      watch};
-        gumbel_status status = gb_dfa_of_product(&a, &b, kind, &limits, dfa);
-        if (!gb_watch_goes_on(watch, 0))
-            gb_compiler_fail(compiler, watch->error.status, "%s", watch->error.message);
-        else if (status == GUMBEL_ERROR_LIMIT)
-            gb_compiler_fail(
-                compiler, status,
-                "grammar: an intersection or difference needs more than %zu states or too much work",
-                compiler->limits.dfa_states);
-        else if (status != GUMBEL_OK)
-            gb_compiler_no_memory(compiler);
-    }
-    gb_automaton_free(&a);
-    gb_automaton_free(&b);
+/* Whether so many units are a text of an automaton. */
+static bool has_count(const gb_dfa *dfa, const gb_expression_node *repeat, uint32_t least, uint32_t most) {
+    if (dfa->count == 0 || most < least)
+        return false;
+    if (repeat)
+        return gb_has_length(dfa, 0, least > repeat->first ? least : repeat->first,
+                             most < repeat->count ? most : repeat->count);
+    if (least == 0 && dfa->accepts[0])
+        return true;
+    bool has_moves = false;
+    for (size_t i = 0; i < dfa->class_count; i++)
+        has_moves |= dfa->rows[i] != GB_NO_STATE;
+    return most > 0 && has_moves;
 }
 
 static gb_facts of_product(gb_compiler *compiler, gb_expression expression, const gb_expression_node *node) {
-    gb_facts a = compiler->facts[node->item], b = compiler->facts[node->first], facts = {0};
+    const gb_facts a = compiler->facts[node->item], b = compiler->facts[node->first];
     if (!(a.flags & b.flags & GB_FACT_REGULAR))
-        return facts;
-    if (compiler->facts[expression].dfa)
-        return compiler->facts[expression];
-    if (!gb_grow((void **)&compiler->dfas, &compiler->dfa_capacity, compiler->dfa_count + 1,
-                 sizeof(gb_dfa))) {
-        gb_compiler_no_memory(compiler);
-        return facts;
-    }
-    gb_dfa *dfa = &compiler->dfas[compiler->dfa_count];
-    *dfa = (gb_dfa){0};
-    make_product(compiler, node, dfa);
-    facts.dfa = (uint32_t)++compiler->dfa_count;
-    compiler->facts[expression].dfa = facts.dfa;
+        return (gb_facts){0};
+    if (!compiler->facts[expression].dfa)
+        gb_make_product(compiler, expression);
+    gb_facts facts = compiler->facts[expression];
+    if (!facts.dfa)
+        return (gb_facts){0};
+    const gb_dfa *dfa = &compiler->dfas[facts.dfa - 1];
+    const gb_expression_node *repeat = gb_units_of(compiler, expression);
     facts.flags = GB_FACT_REGULAR;
+    facts.flags |= has_count(dfa, repeat, 0, 0) ? GB_FACT_NULLABLE : 0;
+    facts.flags |= has_count(dfa, repeat, 0, GB_NO_END) ? GB_FACT_PRODUCTIVE : 0;
+    facts.flags |= has_count(dfa, repeat, 1, GB_NO_END) ? GB_FACT_NONEMPTY : 0;
     facts.size = (uint32_t)dfa->count;
     facts.regular_depth = a.regular_depth > b.regular_depth ? a.regular_depth : b.regular_depth;
-    if (dfa->count)
-        facts.flags |= dfa->accepts[0] ? GB_FACT_PRODUCTIVE | GB_FACT_NULLABLE : GB_FACT_PRODUCTIVE;
-    for (size_t i = 0; i < dfa->class_count && dfa->count; i++)
-        if (dfa->rows[i] != GB_NO_STATE)
-            facts.flags |= GB_FACT_NONEMPTY;
-    gb_compiler_works(compiler, dfa->count * dfa->class_count);
     return facts;
 }
 

@@ -128,6 +128,9 @@ static void visit(gb_closure *closure, gb_stack stack) {
     case GB_ACTION_COUNT:
         gb_begin_count(closure, state->argument, state->next, stack.frame);
         break;
+    case GB_ACTION_GATE:
+        gb_pass_gate(closure, state, stack.frame);
+        break;
     case GB_ACTION_ORDER:
         gb_begin_order(closure, state->argument, state->next, stack.frame);
         break;

@@ -17,6 +17,7 @@ typedef struct gb_stack {
 typedef enum gb_frame_kind {
     GB_FRAME_CALL,
     GB_FRAME_COUNT,    /* in an item of counts[part]; value: how many came before it */
+    GB_FRAME_UNITS,    /* in counts[part], which counts its units; value: how many are complete */
     GB_FRAME_ITEM,     /* in an item of orders[part]; value: what was seen, with this item */
     GB_FRAME_SEPARATOR /* between items of orders[part]; value: what was seen */
 } gb_frame_kind;
@@ -26,6 +27,10 @@ typedef struct gb_frame {
     uint32_t parent, next; /* where to go on after it: a state on top of a frame */
     uint32_t kind, part, value;
 } gb_frame;
+
+static inline bool gb_is_counted(const gb_frame *frame) {
+    return frame->kind == GB_FRAME_COUNT || frame->kind == GB_FRAME_UNITS;
+}
 
 typedef struct gb_stack_list {
     gb_stack *items;
@@ -65,6 +70,7 @@ size_t gb_closure_bytes(const gb_closure *closure);
 
 /* Frames, for gb_closure_run. */
 void gb_begin_count(gb_closure *closure, uint32_t part, uint32_t next, uint32_t frame);
+void gb_pass_gate(gb_closure *closure, const gb_automaton_state *state, uint32_t frame);
 void gb_begin_order(gb_closure *closure, uint32_t part, uint32_t next, uint32_t frame);
 void gb_pop_frame(gb_closure *closure, uint32_t frame);
 

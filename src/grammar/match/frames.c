@@ -16,6 +16,12 @@ uint32_t gb_frame_number(gb_closure *closure, gb_frame frame) {
     return number;
 }
 
+static gb_frame frame_at(const gb_closure *closure, uint32_t number) {
+    gb_frame frame;
+    memcpy(&frame, gb_interned(&closure->frames, number), sizeof frame);
+    return frame;
+}
+
 /* ---- Counted repeats -------------------------------------------------------------------------------------
  */
 
@@ -29,12 +35,51 @@ static void go_on_counting(gb_closure *closure, gb_frame frame) {
 }
 
 void gb_begin_count(gb_closure *closure, uint32_t part, uint32_t next, uint32_t frame) {
-    go_on_counting(closure, (gb_frame){.parent = frame, .next = next, .kind = GB_FRAME_COUNT, .part = part});
+    const gb_count *count = &closure->automaton->counts[part];
+    gb_frame pushed = {.parent = frame, .next = next, .kind = GB_FRAME_COUNT, .part = part};
+    if (!count->has_units) {
+        go_on_counting(closure, pushed);
+        return;
+    }
+    pushed.kind = GB_FRAME_UNITS;
+    gb_closure_add(closure, count->item, gb_frame_number(closure, pushed));
 }
 
 static void end_counted(gb_closure *closure, gb_frame frame) {
     frame.value += frame.value < closure->automaton->counts[frame.part].last;
     go_on_counting(closure, frame);
+}
+
+/* ---- Counted units -------------------------------------------------------------------------------------
+ */
+
+static void end_units(gb_closure *closure, gb_frame frame) {
+    if (frame.value >= closure->automaton->counts[frame.part].least)
+        gb_closure_add(closure, frame.next, frame.parent);
+}
+
+/* Whether the text can end within its bounds, by how many units may follow. */
+static bool can_end(const gb_automaton *automaton, const gb_gate *gate, const gb_count *part,
+                    uint32_t count) {
+    const gb_numbers numbers = {.spans = automaton->spans + gate->first,
+                                .count = gate->count,
+                                .turn = part->turn,
+                                .period = part->period};
+    const uint64_t next = gb_next_number(numbers, count < part->least ? part->least - count : 0);
+    return part->most == GB_NO_END ? next != GB_NO_NUMBER : next <= part->most - count;
+}
+
+void gb_pass_gate(gb_closure *closure, const gb_automaton_state *state, uint32_t number) {
+    const gb_automaton *automaton = closure->automaton;
+    const gb_gate *gate = &automaton->gates[state->argument];
+    gb_frame frame = frame_at(closure, number);
+    const gb_count *part = &automaton->counts[frame.part];
+    const bool counts = gate->ends_unit && frame.value < part->last;
+    if (gate->ends_unit && frame.value == part->most)
+        return;
+    frame.value += counts;
+    if (can_end(automaton, gate, part, frame.value))
+        gb_closure_add(closure, state->next, counts ? gb_frame_number(closure, frame) : number);
 }
 
 /* ---- Items in any order ----------------------------------------------------------------------------------
@@ -140,14 +185,16 @@ static void end_item(gb_closure *closure, gb_frame frame) {
 }
 
 void gb_pop_frame(gb_closure *closure, uint32_t number) {
-    gb_frame frame;
-    memcpy(&frame, gb_interned(&closure->frames, number), sizeof frame);
+    const gb_frame frame = frame_at(closure, number);
     switch ((gb_frame_kind)frame.kind) {
     case GB_FRAME_CALL:
         gb_closure_add(closure, frame.next, frame.parent);
         break;
     case GB_FRAME_COUNT:
         end_counted(closure, frame);
+        break;
+    case GB_FRAME_UNITS:
+        end_units(closure, frame);
         break;
     case GB_FRAME_ITEM:
         end_item(closure, frame);

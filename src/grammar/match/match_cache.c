@@ -27,6 +27,7 @@ static uint64_t work_of(const gb_matcher_options *options) {
 static void free_cache(gb_match_cache *cache) {
     gb_configurations_free(&cache->configurations);
     gb_plain_runs_free(&cache->plain_runs);
+    gb_alike_free(&cache->alike);
     gb_mask_cache_free(&cache->masks);
     gb_free(cache->end_tokens);
     pthread_mutex_destroy(&cache->mutex);
@@ -41,6 +42,8 @@ static bool fill_cache(gb_match_cache *cache, const gb_matcher_options *options)
         return false;
     if (count)
         memcpy(cache->end_tokens, options->end_tokens, count * sizeof *cache->end_tokens);
+    if (cache->automaton->count_count)
+        gb_alike_begin(&cache->alike, cache->trie);
     return gb_configurations_begin(&cache->configurations, cache->automaton, GB_STACK_LIMIT, cache->work);
 }
 

@@ -8,6 +8,7 @@
 #define GUMBEL_GRAMMAR_MATCH_MATCH_CACHE_H
 
 #include "grammar/compile/grammar.h"
+#include "grammar/match/alike.h"
 #include "grammar/match/configurations.h"
 #include "grammar/match/mask_cache.h"
 #include "grammar/match/plain_runs.h"
@@ -33,6 +34,7 @@ typedef struct gb_match_cache {
     size_t bound; /* cache_bytes, or more where the histories alone take more */
     gb_configurations configurations;
     gb_plain_runs plain_runs;
+    gb_alike alike;
     gb_mask_cache masks;
     gb_matcher *matchers; /* all that use it */
 } gb_match_cache;

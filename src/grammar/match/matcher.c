@@ -226,7 +226,8 @@ bool gb_matcher_may_end(const gb_matcher *matcher) {
  */
 
 /* The mask of a configuration, made if need be. NULL after an error. */
-static const gb_stored_mask *find_mask(gb_match_cache *cache, uint32_t at) {
+static const gb_stored_mask *find_mask(gb_match_cache *cache, uint32_t configuration) {
+    const uint32_t at = gb_find_alike(&cache->alike, &cache->configurations, configuration);
     const gb_stored_mask *mask = gb_find_mask(&cache->masks, at);
     if (mask)
         return mask;

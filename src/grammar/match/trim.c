@@ -118,7 +118,7 @@ static bool move_histories(const gb_match_cache *cache, gb_configurations *to) {
 
 static size_t bytes_of(const gb_match_cache *cache) {
     return gb_configurations_bytes(&cache->configurations) + gb_plain_runs_bytes(&cache->plain_runs) +
-           cache->masks.bytes;
+           gb_alike_bytes(&cache->alike) + cache->masks.bytes;
 }
 
 bool gb_match_cache_trim(gb_match_cache *cache) {
@@ -132,6 +132,7 @@ bool gb_match_cache_trim(gb_match_cache *cache) {
     }
     gb_configurations_free(&cache->configurations);
     gb_plain_runs_free(&cache->plain_runs);
+    gb_alike_forget(&cache->alike);
     gb_clear_masks(&cache->masks);
     cache->configurations = fresh;
     const size_t left = 2 * bytes_of(cache);

@@ -10,10 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum {
-    LAST_CHARACTER = 0x10FFFF,
-    MOST_COUNTED = 64 /* characters of a string of limited length that are counted beside reserved texts */
-};
+enum { LAST_CHARACTER = 0x10FFFF };
 
 /* The spelling of a character that cannot stand in a string as it is; "" of one that can. */
 static void spell(const gb_schema_reader *reader, uint32_t character, char text[8]) {
@@ -142,34 +139,18 @@ static gb_expression without_reserved(gb_schema_reader *reader, gb_expression co
     return reader->reserved ? gb_express_except(reader->expressions, content, reader->reserved) : content;
 }
 
-/* Characters that begin no reserved text: where many are counted, an automaton that looks for these texts
- * would be too large. */
-static gb_expression unreserved_character(gb_schema_reader *reader, gb_expression character) {
-    const json_t *texts = reader->options.form->reserved;
-    for (size_t i = 0; i < json_array_size(texts); i++) {
-        const char first = json_string_value(json_array_get(texts, i))[0];
-        character = gb_express_except(reader->expressions, character, gb_between(reader, first, first));
-    }
-    return character;
-}
-
-static gb_expression count_characters(gb_schema_reader *reader, gb_expression character, gb_counts length) {
-    const bool is_long =
-        length.least > MOST_COUNTED || (length.most > MOST_COUNTED && length.most != GB_NO_END);
-    if (reader->reserved && is_long)
-        character = unreserved_character(reader, character);
-    const gb_expression counted =
-        gb_express_repeat(reader->expressions, character, length.least, length.most);
-    return is_long ? counted : without_reserved(reader, counted);
+/* Any number of characters. */
+static gb_expression any_characters(gb_schema_reader *reader, gb_expression character) {
+    return gb_express_repeat(reader->expressions, character, 0, GB_NO_END);
 }
 
 void gb_express_strings(gb_schema_reader *reader, gb_strings *strings) {
     const gb_character_range all = {0, LAST_CHARACTER};
-    const gb_counts any = {0, GB_NO_END};
     reader->strings = strings;
     strings->free_character = free_character(reader);
     strings->plain_character = gb_express_plain(reader, &all, 1);
-    strings->free_string = gb_quoted(reader, count_characters(reader, strings->free_character, any));
+    strings->free_string =
+        gb_quoted(reader, without_reserved(reader, any_characters(reader, strings->free_character)));
 }
 
 /* ---- Strings ------------------------------------------------------------------------------------------- */
@@ -282,16 +263,29 @@ gb_expression gb_express_matching(gb_schema_reader *reader, const gb_terms *term
     return *found / 2;
 }
 
+/* Characters between quotes, of a limited length. An intersection with a repeat of characters counts these.
+ */
+static gb_expression count_characters(gb_schema_reader *reader, gb_expression content,
+                                      gb_expression character, gb_counts length) {
+    const gb_expression counted =
+        gb_express_repeat(reader->expressions, character, length.least, length.most);
+    return content ? gb_express_both(reader->expressions, content, counted) : counted;
+}
+
 gb_expression gb_express_string(gb_schema_reader *reader, const gb_terms *terms, bool is_plain) {
     const gb_counts length = gb_read_counts(reader, terms, "minLength", "maxLength");
     bool is_asked;
-    const gb_expression content = gb_express_matching(reader, terms, &is_asked);
+    gb_expression content = gb_express_matching(reader, terms, &is_asked);
     const gb_expression character =
         is_asked || is_plain ? reader->strings->plain_character : reader->strings->free_character;
     if (length.most < length.least)
         return reader->nothing;
-    if (length.least == 0 && length.most == GB_NO_END && (is_asked || !is_plain))
-        return is_asked ? gb_quoted(reader, without_reserved(reader, content)) : reader->strings->free_string;
-    const gb_expression counted = count_characters(reader, character, length);
-    return gb_quoted(reader, is_asked ? gb_express_both(reader->expressions, content, counted) : counted);
+    if (!is_asked)
+        content = any_characters(reader, character);
+    content = without_reserved(reader, content);
+    if (length.least == 0 && length.most == GB_NO_END)
+        return is_asked || is_plain ? gb_quoted(reader, content) : reader->strings->free_string;
+    if (!is_asked && !reader->reserved)
+        content = 0;
+    return gb_quoted(reader, count_characters(reader, content, character, length));
 }

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "grammar/match/alike.h"
+
+#include "base/memory.h"
+
+#include <string.h>
+
+static uint32_t longest_token(const gb_token_trie *trie) {
+    const uint32_t *offsets = trie->offsets, count = trie->token_count;
+    uint32_t longest = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t size = offsets[i + 1] - offsets[i];
+        longest = size > longest ? size : longest;
+    }
+    return longest;
+}
+
+void gb_alike_begin(gb_alike *alike, const gb_token_trie *trie) {
+    *alike = (gb_alike){0};
+    alike->longest = trie ? longest_token(trie) : 0;
+}
+
+void gb_alike_forget(gb_alike *alike) {
+    if (alike->frame_count)
+        memset(alike->frames, 0, alike->frame_count * sizeof *alike->frames);
+    if (alike->configuration_count)
+        memset(alike->of_configuration, 0, alike->configuration_count * sizeof *alike->of_configuration);
+}
+
+void gb_alike_free(gb_alike *alike) {
+    gb_free(alike->frames);
+    gb_free(alike->of_configuration);
+    gb_free(alike->path);
+    *alike = (gb_alike){0};
+}
+
+size_t gb_alike_bytes(const gb_alike *alike) {
+    return (alike->frame_count + alike->configuration_count + alike->path_capacity) * sizeof(uint32_t);
+}
+
+/* Makes room up to an index; what is new is 0. */
+static bool make_room(uint32_t **items, size_t *count, size_t index) {
+    const size_t before = *count;
+    if (!gb_grow((void **)items, count, index + 1, sizeof **items))
+        return false;
+    if (*count > before)
+        memset(*items + before, 0, (*count - before) * sizeof **items);
+    return true;
+}
+
+/* The count that stands for this one within the bytes of a token. */
+static uint32_t alike_count(const gb_count *part, uint32_t count, uint32_t longest) {
+    const uint64_t reach = (uint64_t)count + longest;
+    if (count < part->least)
+        return reach + part->below <= part->least ? 0 : count;
+    return part->most != GB_NO_END && reach + part->above <= part->most ? part->least : count;
+}
+
+static gb_frame frame_at(const gb_configurations *configurations, uint32_t number) {
+    gb_frame frame;
+    memcpy(&frame, gb_interned(&configurations->closure.frames, number), sizeof frame);
+    return frame;
+}
+
+/* Finds the frame that stands for one whose parent has one. */
+static void find_one(gb_alike *alike, gb_configurations *configurations, uint32_t number) {
+    const gb_automaton *automaton = configurations->closure.automaton;
+    gb_frame frame = frame_at(configurations, number);
+    frame.parent = alike->frames[frame.parent];
+    if (gb_is_counted(&frame))
+        frame.value = alike_count(&automaton->counts[frame.part], frame.value, alike->longest);
+    alike->frames[number] = gb_frame_number(&configurations->closure, frame);
+}
+
+/* The frame that stands for this one; those below it are looked for first. */
+static uint32_t alike_frame(gb_alike *alike, gb_configurations *configurations, uint32_t top) {
+    size_t count = 0;
+    for (uint32_t frame = top; frame && !alike->frames[frame];
+         frame = frame_at(configurations, frame).parent) {
+        if (!gb_grow((void **)&alike->path, &alike->path_capacity, count + 1, sizeof frame)) {
+            configurations->closure.failed = true;
+            return 0;
+        }
+        alike->path[count++] = frame;
+    }
+    while (count)
+        find_one(alike, configurations, alike->path[--count]);
+    return alike->frames[top];
+}
+
+/* Adds the stacks that stand for those of a configuration to the closure. Whether one of them differs. */
+static bool add_stacks(gb_alike *alike, gb_configurations *configurations, uint32_t configuration) {
+    size_t count;
+    bool differs = false;
+    const gb_stack *stacks = gb_stacks_of(configurations, configuration, &count);
+    gb_closure_clear(&configurations->closure);
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t frame = alike_frame(alike, configurations, stacks[i].frame);
+        differs |= frame != stacks[i].frame;
+        gb_closure_add(&configurations->closure, stacks[i].state, frame);
+    }
+    return differs;
+}
+
+uint32_t gb_find_alike(gb_alike *alike, gb_configurations *configurations, uint32_t configuration) {
+    if (configurations->closure.automaton->count_count == 0)
+        return configuration;
+    if (!make_room(&alike->of_configuration, &alike->configuration_count, configuration) ||
+        !make_room(&alike->frames, &alike->frame_count, configurations->closure.frames.count)) {
+        configurations->status = GUMBEL_ERROR_MEMORY;
+        return GB_DEAD;
+    }
+    uint32_t found = alike->of_configuration[configuration];
+    if (found)
+        return found;
+    found = configuration;
+    if (add_stacks(alike, configurations, configuration))
+        found = gb_configuration_of_closure(configurations);
+    if (configurations->status == GUMBEL_OK)
+        alike->of_configuration[configuration] = found;
+    return found;
+}
