@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "text/chat/chat_render.h"
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "text/base/utf8.h"
 #include "text/chat/chat_messages.h"
@@ -9,6 +10,8 @@
 
 /* What continue_final_message is found by, as in transformers: with a space, so that trimming shows. */
 #define CONTINUE_TAG "CONTINUE_FINAL_MESSAGE_TAG "
+
+enum { MOST_SECONDS = 10 }; /* of all forms that are tried, where one rendering may take as long */
 
 typedef struct conversation {
     const gumbel_chat_options *options;
@@ -190,7 +193,8 @@ static gumbel_status render_forms(const conversation *c, gb_jinja_output *output
     bool may_differ = first == GUMBEL_OK ? !is_as_meant(c, output)
                                          : first == GUMBEL_ERROR_FORMAT || first == GUMBEL_ERROR_ARGUMENT;
     int possible = may_differ ? gb_chat_possible_forms(c->messages) : 0;
-    for (int form = 1; form < GB_CHAT_FORMS; form++) {
+    const double end = gb_seconds() + MOST_SECONDS;
+    for (int form = 1; form < GB_CHAT_FORMS && gb_seconds() < end; form++) {
         gb_jinja_output other = {0};
         if ((form & possible) != form || render_form(c, form, &other, NULL) != GUMBEL_OK)
             continue;
