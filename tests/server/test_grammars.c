@@ -135,10 +135,11 @@ static void long_ones_give_way(void **state) {
     assert_counts(5, 4);
 }
 
-static void failures_are_not_kept(void **state) {
+/* What is wrong once is wrong again, and is not compiled for every turn of an agent. */
+static void failures_are_kept(void **state) {
     (void)state;
     const gumbel_grammar_options wrong = options_of(GUMBEL_GRAMMAR_REGEX, "(");
-    for (unsigned i = 1; i < 4; i++) {
+    for (unsigned i = 0; i < 3; i++) {
         gumbel_error error = {.status = GUMBEL_OK};
         server_grammar *taken;
         assert_int_not_equal(server_grammars_take(grammars, &wrong, NULL, &metrics, &taken, &error),
@@ -146,7 +147,7 @@ static void failures_are_not_kept(void **state) {
         assert_null(taken);
         assert_int_not_equal(error.status, GUMBEL_OK);
         assert_non_null(strstr(error.message, "regular expression"));
-        assert_counts(i, 0);
+        assert_counts(1, 0);
     }
 }
 
@@ -276,7 +277,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(equal_ones_are_shared, set_up, tear_down),
         cmocka_unit_test_setup_teardown(old_ones_give_way, set_up, tear_down),
         cmocka_unit_test_setup_teardown(long_ones_give_way, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(failures_are_not_kept, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(failures_are_kept, set_up, tear_down),
         cmocka_unit_test_setup_teardown(any_order_where_it_must_be, set_up, tear_down),
         cmocka_unit_test_setup_teardown(nobody_waits, set_up, tear_down),
         cmocka_unit_test_setup_teardown(others_wait, set_up, tear_down),

@@ -91,6 +91,8 @@ class Framing(unittest.TestCase):
         (request_text("banana\r\n", "Transfer-Encoding: chunked"), 400, "chunk"),
         (request_text("1\r\n{\r\n0\r\nX: " + "x" * 100000 + "\r\n\r\n", "Transfer-Encoding: chunked"), 431, ""),
         (request_text("", "X\0Y: 1"), 400, ""),
+        (request_text("", "X: a\x01b"), 400, "control"),
+        (request_text("", "X: a\x7fb"), 400, "control"),
         (request_text("", "banana"), 400, ""),
         (request_text("", "X: " + "x" * 100000), 431, "32 KiB"),
         (b"GET /" + b"x" * 100000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n", 414, "32 KiB"),
@@ -390,12 +392,13 @@ class Limits(unittest.TestCase):
         self.check_full(429, "--max-connections-per-address", "2")
 
     def test_other_addresses(self):
-        """One client's connections, busy or idle, leave room for another address."""
+        """One client's connections, busy, idle or refused, leave room for another address."""
         with Server("--max-connections", "8", "--host", "127.0.0.1") as server:
             some = [socket.create_connection(("127.0.0.1", server.port), 10) for _ in range(30)]
             for one in some[-4:]:
                 one.sendall(b"POST /v1/completions HTTP/1.1\r\n")
             self.assertTrue(wait_until(lambda: server_refuses(server), 10))
+            some += [socket.create_connection(("127.0.0.1", server.port), 10) for _ in range(30)]
             with socket.create_connection(("127.0.0.1", server.port), 10, ("127.0.0.2", 0)) as other:
                 other.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
                 self.assertTrue(read_all(other).startswith(b"HTTP/1.1 200 "))

@@ -139,6 +139,22 @@ static bool begin_answers(server_generation *generation, server_failure *failure
     return true;
 }
 
+enum { MOST_SCORES = 1 << 20 }; /* of a request: each is some hundred bytes of its reply */
+
+static bool check_scores(const server_generation *generation, const char *field, server_failure *failure) {
+    const server_request *request = &generation->request;
+    const uint32_t top = request->prompt_top_logprobs > request->top_logprobs ? request->prompt_top_logprobs
+                                                                              : request->top_logprobs;
+    size_t tokens = 0;
+    for (size_t i = 0; i < generation->prompts.count; i++)
+        tokens += generation->prompts.list[i].count;
+    if (request->answers > 1)
+        return server_refuse(failure, "n", "n: one answer where the prompt's log-probabilities are wanted");
+    return tokens <= MOST_SCORES / (top + 1) ||
+           server_refuse(failure, field, "%s: %zu tokens with %u likeliest ones each are more than %d", field,
+                         tokens, top, MOST_SCORES);
+}
+
 /* Asks for the log-probabilities of the prompts' own tokens, where they are wanted. */
 static bool score_prompts(server_generation *generation, server_failure *failure) {
     const server_request *request = &generation->request;
@@ -146,6 +162,8 @@ static bool score_prompts(server_generation *generation, server_failure *failure
     const uint32_t most = request->wants_prompt_logprobs ? request->prompt_top_logprobs : 0;
     if (!is_echo && !request->wants_prompt_logprobs)
         return true;
+    if (!check_scores(generation, is_echo ? "echo" : "prompt_logprobs", failure))
+        return false;
     if (!generation->model->info.has_mask)
         return server_refuse(failure, is_echo ? "echo" : "prompt_logprobs",
                              "log-probabilities of a prompt need an input mask; export the program again, "
@@ -205,9 +223,11 @@ static void finish_unasked(server_generation *generation, const server_sink *sin
             .stop_string = -1,
             .text = "",
             .usage = {.prompt_tokens = (uint32_t)generation->prompts.list[prompt].count}};
+        generation->answers[i].seed =
+            gumbel_answer_seed(generation->seed, (uint32_t)(i % generation->request.answers));
         server_answer_add(&generation->answers[i], &event, sink);
+        generation->open_answers--;
     }
-    generation->open_answers = 0;
 }
 
 server_taken server_generation_step(server_generation *generation, int socket, int milliseconds,

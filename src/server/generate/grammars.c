@@ -156,14 +156,16 @@ static gumbel_status compile(const gumbel_tokenizer *tokenizer, gumbel_grammar_o
     return gumbel_grammar_create(tokenizer, &options, grammar, error);
 }
 
-/* One that has failed is not kept: its text is unlikely to come again. */
+/* One that this moment is to blame for is not kept; another one would fail again. An agent sends the same
+ * tools in each turn. */
 static void finish(server_grammars *grammars, server_grammar *grammar, gumbel_grammar *compiled,
                    const gumbel_error *error) {
     pthread_mutex_lock(&grammars->lock);
     grammar->grammar = compiled;
     grammar->error = *error;
     grammar->is_done = true;
-    for (size_t i = 0; !compiled && i < grammars->count; i++)
+    const bool is_momentary = error->status == GUMBEL_ERROR_CANCELLED || error->status == GUMBEL_ERROR_MEMORY;
+    for (size_t i = 0; !compiled && is_momentary && i < grammars->count; i++)
         if (grammars->kept[i] == grammar)
             drop(grammars, i);
     pthread_cond_broadcast(&grammars->done);

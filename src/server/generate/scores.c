@@ -51,7 +51,10 @@ static bool collect(server_run *run, int socket, server_scores **owners, server_
     server_event event;
     *failure = (server_failure){0};
     for (uint32_t open = run->answers; open > 0;) {
-        if (server_run_take(run, socket, -1, &event) != SERVER_TAKEN)
+        const server_taken taken = server_run_take(run, socket, -1, &event);
+        if (taken == SERVER_OVERFLOWED)
+            return server_fail(failure, 503, "no memory for the log-probabilities of a prompt");
+        if (taken != SERVER_TAKEN)
             return false;
         if (event.type == GUMBEL_EVENT_TOKEN)
             keep(owners[event.answer], &event);

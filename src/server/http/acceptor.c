@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE /* accept4 */
 #include "server/http/acceptor.h"
 
 #include "server/http/head.h"
@@ -112,11 +113,10 @@ static void accept_one(server_acceptor *acceptor, const int *listener) {
     struct sockaddr_storage address = {0};
     socklen_t size = sizeof address;
     pthread_mutex_lock(&acceptor->lock);
-    const int socket = accept(*listener, (struct sockaddr *)&address, &size);
+    const int socket = accept4(*listener, (struct sockaddr *)&address, &size, SOCK_CLOEXEC);
     const int reason = errno;
     pthread_mutex_unlock(&acceptor->lock);
     if (socket >= 0) {
-        fcntl(socket, F_SETFD, FD_CLOEXEC);
         take(acceptor, socket, &address);
     } else if (reason == EMFILE || reason == ENFILE || reason == ENOBUFS || reason == ENOMEM) {
         pause_a_moment(); /* the event stays */

@@ -9,7 +9,7 @@
 
 typedef struct framing {
     unsigned lengths, encodings, hosts;
-    bool has_bad_name, has_bad_length, has_bad_encoding;
+    bool has_control, has_bad_name, has_bad_length, has_bad_encoding;
 } framing;
 
 /* RFC 9110, 5.6.2. */
@@ -20,11 +20,19 @@ static bool is_token(const char *name) {
     return name[0] != '\0';
 }
 
+static bool has_control(const char *value) {
+    for (const char *letter = value; *letter; letter++)
+        if (((unsigned char)*letter < ' ' && *letter != '\t') || *letter == 0x7F)
+            return true;
+    return false;
+}
+
 static enum MHD_Result look_at(void *user, enum MHD_ValueKind kind, const char *name, const char *value) {
     (void)kind;
     framing *found = user;
     value = value ? value : "";
     found->has_bad_name |= !is_token(name);
+    found->has_control |= has_control(value);
     found->hosts += strcasecmp(name, MHD_HTTP_HEADER_HOST) == 0;
     if (strcasecmp(name, MHD_HTTP_HEADER_CONTENT_LENGTH) == 0) {
         found->lengths++;
@@ -44,6 +52,8 @@ bool server_check_framing(struct MHD_Connection *connection, const char *version
         return server_refuse(failure, NULL, "a header's name is no token");
     if (found.hosts == 0 && strcmp(version, MHD_HTTP_VERSION_1_1) == 0)
         return server_refuse(failure, NULL, "there is no Host header, which HTTP/1.1 needs");
+    if (found.has_control)
+        return server_refuse(failure, NULL, "a header's value has a control character");
     if (found.hosts > 1)
         return server_refuse(failure, NULL, "there are %u Host headers", found.hosts);
     if (found.lengths > 1)

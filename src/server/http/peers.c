@@ -158,9 +158,14 @@ static bool make_room(const server_peers *peers, const server_address *address, 
 
 /* ---- Coming and going ---------------------------------------------------------------------------------- */
 
-/* Refused ones stay for a moment, and may not become any number. */
-static bool is_crowded(const server_peers *peers) {
-    return peers->most > 0 && peers->count / 2 >= peers->most;
+enum { MOST_CLOSING = 8 }; /* of one address: refused ones stay for a moment */
+
+static bool is_crowded(const server_peers *peers, const server_address *address) {
+    unsigned closing = 0;
+    for (const server_peer *peer = peers->first; peer; peer = peer->next)
+        closing +=
+            atomic_load(&peer->phase) == SERVER_CLOSING && server_is_same_address(&peer->address, address);
+    return closing >= MOST_CLOSING || (peers->most > 0 && peers->count / 2 >= peers->most);
 }
 
 server_peer *server_peers_add(server_peers *peers, int socket, const server_address *address,
@@ -171,7 +176,7 @@ server_peer *server_peers_add(server_peers *peers, int socket, const server_addr
     peer->socket = socket;
     peer->address = *address;
     pthread_mutex_lock(&peers->lock);
-    const bool has_place = !is_crowded(peers);
+    const bool has_place = !is_crowded(peers, address);
     forget(peers, find(peers, socket)); /* of a connection that libmicrohttpd had no memory for */
     if (has_place) {
         server_peer_enter(peer, make_room(peers, address, failure) ? SERVER_IDLE : SERVER_CLOSING);
@@ -209,6 +214,10 @@ server_peer *server_peers_find_waiting(server_peers *peers) {
 void server_peer_enter(server_peer *peer, server_phase phase) {
     if (!peer)
         return;
+    server_phase before = atomic_load(&peer->phase);
+    do {
+        if (before == SERVER_CLOSING)
+            return;
+    } while (!atomic_compare_exchange_weak(&peer->phase, &before, phase));
     atomic_store(&peer->since, server_seconds());
-    atomic_store(&peer->phase, phase);
 }

@@ -63,7 +63,7 @@ void server_peers_remove(server_peers *peers, server_peer *peer);
 server_peer *server_peers_find(server_peers *peers, int socket);
 server_peer *server_peers_find_waiting(server_peers *peers);
 
-/* Begins a phase. Thread-safe. */
+/* Begins a phase; one that is closing stays so. Thread-safe. */
 void server_peer_enter(server_peer *peer, server_phase phase);
 
 #endif

@@ -171,11 +171,22 @@ static bool add_input(json_t *messages, const json_t *input, server_failure *fai
     return true;
 }
 
+static bool has_tool(const server_request *request, const char *wanted) {
+    const json_t *tool;
+    size_t i;
+    json_array_foreach(request->tools, i, tool) {
+        const char *name = json_string_value(json_object_get(tool, "name"));
+        if (name && strcmp(name, wanted) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* tool_choice may name a function of a namespace as clients know it. */
 static void find_choice(server_request *request, const json_t *name) {
     const char *space, *plain, *joined = json_string_value(name);
-    if (request->tool_name && server_split_name(request, joined, &space, &plain) &&
-        strcmp(plain, request->tool_name) == 0)
+    if (request->tool_name && !has_tool(request, request->tool_name) &&
+        server_split_name(request, joined, &space, &plain) && strcmp(plain, request->tool_name) == 0)
         request->tool_name = joined;
 }
 
