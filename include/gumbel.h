@@ -870,9 +870,10 @@ typedef struct gumbel_generate_options {
      * tokenizer or a grammar to find it by. */
     bool has_reasoning_budget; /* false: there is no limit */
     uint32_t reasoning_budget;
-    /* The answer's first tokens, which are given, not drawn: a mask leaves nothing else, and none of them
-     * ends the answer. So a text is scored: its first token is the prompt, the others are forced, and
-     * wants_logprob tells what the model thinks of each. Copied; needs the program's mask, and no grammar. */
+    /* The answer's first tokens, which are given, not drawn: a mask leaves nothing else. No stop token among
+     * them ends the answer; a stop string and max_new_tokens do. So a text is scored: its first token is the
+     * prompt, the others are forced, and wants_logprob tells what the model thinks of each. Copied; needs the
+     * program's mask, and no grammar. */
     const int32_t *forced_tokens; /* [forced_count] */
     size_t forced_count;
 } gumbel_generate_options;

@@ -276,10 +276,7 @@ static gumbel_status take_answer(gb_constraint *constraint, int32_t token, gumbe
 
 /* A call, and the end of the answer, end reasoning without a mark. */
 static gumbel_status take_token(gb_constraint *constraint, int32_t token, gumbel_error *error) {
-    if (gb_constraint_forces(constraint)) {
-        constraint->forced_at++;
-        return GUMBEL_OK;
-    }
+    constraint->forced_at += gb_constraint_forces(constraint);
     if (constraint->phase != IN_REASONING)
         return take_answer(constraint, token, error);
     if (constraint->matcher && (is_end(constraint, token) || gb_is_mark_of(&constraint->marks.calls, token)))

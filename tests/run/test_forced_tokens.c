@@ -123,7 +123,8 @@ static void hear(void *user, const gumbel_event *event) {
     a->finish = event->finish;
 }
 
-static void submit(gumbel_scheduler *scheduler, uint64_t seed, const answer *forced, answer *a) {
+static void submit(gumbel_scheduler *scheduler, uint64_t seed, const answer *forced, uint32_t least,
+                   answer *a) {
     const gumbel_submission submission = {.size = sizeof submission,
                                           .tokens = prompt,
                                           .token_count = PROMPT,
@@ -136,6 +137,7 @@ static void submit(gumbel_scheduler *scheduler, uint64_t seed, const answer *for
                                           .wants_logprob = true,
                                           .top_logprobs = TOP,
                                           .max_new_tokens = TOKENS,
+                                          .min_new_tokens = least,
                                           .forced_tokens = forced ? forced->tokens : NULL,
                                           .forced_count = forced ? TOKENS : 0};
     *a = (answer){0};
@@ -149,8 +151,8 @@ static void among_others_they_are_the_same(void **state) {
     answer forced, others[OTHERS];
     assert_ok(gumbel_scheduler_create(engine, NULL, &scheduler, &error), &error);
     for (uint32_t i = 0; i < OTHERS; i++)
-        submit(scheduler, 5 + i, NULL, &others[i]);
-    submit(scheduler, 1, &free_one, &forced);
+        submit(scheduler, 5 + i, NULL, 0, &others[i]);
+    submit(scheduler, 1, &free_one, 0, &forced);
     gumbel_scheduler_drain(scheduler);
     gumbel_scheduler_destroy(scheduler);
     check_equal(&free_one, &forced);
@@ -173,6 +175,23 @@ static void none_of_them_ends_the_answer(void **state) {
     assert_memory_equal(a.tokens, tokens, sizeof tokens);
 }
 
+/* Nor does a ban of stop tokens, which holds for those that are drawn, keep one from being forced. */
+static void bans_are_for_drawn_tokens(void **state) {
+    (void)state;
+    gumbel_program_info info = {.size = sizeof info};
+    gumbel_scheduler *scheduler;
+    answer forced = {0}, a;
+    assert_ok(gumbel_program_get_info(program, &info, &error), &error);
+    for (uint32_t i = 0; i < TOKENS; i++)
+        forced.tokens[i] = i % 3 == 0 ? info.stop_tokens[0] : 5;
+    assert_ok(gumbel_scheduler_create(engine, NULL, &scheduler, &error), &error);
+    submit(scheduler, 1, &forced, 4, &a);
+    gumbel_scheduler_drain(scheduler);
+    gumbel_scheduler_destroy(scheduler);
+    assert_int_equal(a.count, TOKENS);
+    assert_memory_equal(a.tokens, forced.tokens, sizeof a.tokens);
+}
+
 static void wrong_tokens_are_named(void **state) {
     (void)state;
     gumbel_session *session;
@@ -190,6 +209,7 @@ int main(void) {
         cmocka_unit_test(what_follows_is_drawn),
         cmocka_unit_test(among_others_they_are_the_same),
         cmocka_unit_test(none_of_them_ends_the_answer),
+        cmocka_unit_test(bans_are_for_drawn_tokens),
         cmocka_unit_test(wrong_tokens_are_named),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -219,7 +219,7 @@ static void systems_are_joined_where_one_is_taken(void **state) {
     } cases[] = {
         {"{% for m in messages %}<{{ m.role }}:{{ m.content if m.content is string else 'parts' }}>{% endfor "
          "%}",
-         "<system:One.><system:parts><system:four ><user:Hi>"},
+         "<system:One.><system:two\nthree><system:four ><user:Hi>"},
         {"{% for m in messages %}{% if m.role == 'system' and not loop.first %}{{ raise_exception('late') }}"
          "{% endif %}<{{ m.content }}>{% endfor %}",
          "<One.\n\ntwo\nthree\n\nfour ><Hi>"},
@@ -237,6 +237,48 @@ static void systems_are_joined_where_one_is_taken(void **state) {
     options.template_text = NULL;
     check_text(tokenizer, messages, 4, &options,
                "<|im_start|>system\nOne.\n\ntwo\nthree\n\nfour<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n");
+    gumbel_tokenizer_destroy(tokenizer);
+}
+
+/* Of messages that become one nothing is lost. */
+static void joined_messages_keep_their_calls(void **state) {
+    (void)state;
+    static const char text[] =
+        "{% for m in messages %}{% if not loop.first and m.role == messages[loop.index0 - 1].role %}"
+        "{{ raise_exception('twice') }}{% endif %}<{{ m.role }}:{{ m.content }}|{{ m.reasoning_content }}|"
+        "{% for c in m.tool_calls or [] %}{{ c.function.name }}{% endfor %}>{% endfor %}";
+    const gumbel_tool_call calls[] = {{.size = sizeof calls[0], .name = "f"},
+                                      {.size = sizeof calls[0], .name = "g"}};
+    gumbel_message messages[] = {
+        MESSAGE(.role = "user", .content = "Q"),
+        MESSAGE(.role = "assistant", .content = "one", .reasoning = "r", .tool_calls = calls,
+                .tool_call_count = 1),
+        MESSAGE(.role = "assistant", .reasoning = "s", .tool_calls = calls + 1, .tool_call_count = 1),
+        MESSAGE(.role = "tool", .content = "T")};
+    gumbel_chat_options options = {
+        .size = sizeof options, .no_generation_prompt = true, .template_text = text};
+    gumbel_tokenizer *tokenizer = with_template("unused");
+    check_text(tokenizer, messages, 4, &options, "<user:Q||><assistant:one|r\n\ns|fg><tool:T||>");
+    gumbel_tokenizer_destroy(tokenizer);
+}
+
+/* Rules that a template forgets, wherever they stand and in parts too. */
+static void no_rule_is_forgotten(void **state) {
+    (void)state;
+    const char *const parts[] = {"RULE"};
+    gumbel_message leading[] = {MESSAGE(.role = "system", .content = "a"),
+                                MESSAGE(.role = "system", .parts = parts, .part_count = 1),
+                                MESSAGE(.role = "user", .content = "q")};
+    gumbel_message late[] = {MESSAGE(.role = "user", .content = "q"),
+                             MESSAGE(.role = "system", .content = "RULE")};
+    gumbel_chat_options options = {.size = sizeof options, .no_generation_prompt = true};
+    gumbel_tokenizer *tokenizer = with_template("unused");
+    options.template_text =
+        "S:{{ messages[0].content }}{% for m in messages if m.role == 'user' %}U:{{ m.content }}"
+        "{% endfor %}";
+    check_text(tokenizer, leading, 3, &options, "S:a\n\nRULEU:q");
+    options.template_text = "{% for m in messages if m.role == 'user' %}U:{{ m.content }}{% endfor %}";
+    check_text(tokenizer, late, 2, &options, "U:qU:RULE");
     gumbel_tokenizer_destroy(tokenizer);
 }
 
@@ -542,6 +584,8 @@ int main(void) {
         cmocka_unit_test(templates_get_the_form_they_take),
         cmocka_unit_test(systems_are_joined_where_one_is_taken),
         cmocka_unit_test(late_rules_are_a_users),
+        cmocka_unit_test(joined_messages_keep_their_calls),
+        cmocka_unit_test(no_rule_is_forgotten),
         cmocka_unit_test(roles_are_in_turn_where_they_must_be),
         cmocka_unit_test(arguments_that_are_no_object_are_text),
         cmocka_unit_test(null_is_an_empty_answer),

@@ -7,6 +7,7 @@
 
 #include "support/assertions.h"
 #include "support/naive_stops.h"
+#include "support/paths.h"
 #include "text/decode/detokenizer.h"
 
 enum { MOST_TOKENS = 256, MOST_BYTES = 1024 };
@@ -207,6 +208,58 @@ static void strings_can_be_changed(void **state) {
     gumbel_tokenizer_destroy(tokenizer);
 }
 
+/* The text of a reply of Gemma 4's with a thought, up to the stop string; *stop: which one. */
+static void decode_reply(const char *string, bool in_answer, char *text, int32_t *stop) {
+    static const char reply[] = "<|channel>thought\nOne. Two.<channel|>\n Three. One.";
+    const gumbel_encode_options parse = {.size = sizeof parse, .parse_special = true};
+    gumbel_tokenizer *tokenizer;
+    gumbel_detokenizer *detokenizer;
+    int32_t ids[MOST_TOKENS];
+    size_t count, length, used = 0;
+    const char *piece;
+    assert_ok(gumbel_export_tokenizer(bundled_model("gemma4-tiny"), &tokenizer, &error), &error);
+    assert_ok(gumbel_encode(tokenizer, reply, sizeof reply - 1, &parse, ids, MOST_TOKENS, &count, &error),
+              &error);
+    assert_ok(gumbel_detokenizer_create(tokenizer, false, &detokenizer, &error), &error);
+    assert_ok(gumbel_detokenizer_stop_at(detokenizer, &string, 1, false, &error), &error);
+    if (in_answer)
+        assert_ok(gumbel_detokenizer_stop_in_answer(detokenizer, ids, 0, &error), &error);
+    for (size_t i = 0; i < count && gumbel_detokenizer_stopped(detokenizer) < 0; i++) {
+        assert_ok(gumbel_detokenize(detokenizer, ids[i], &piece, &length, &error), &error);
+        memcpy(text + used, piece, length);
+        used += length;
+    }
+    *stop = gumbel_detokenizer_stopped(detokenizer);
+    gumbel_detokenize_end(detokenizer, &piece, &length);
+    memcpy(text + used, piece, *stop < 0 ? length : 0);
+    text[used + (*stop < 0 ? length : 0)] = 0;
+    gumbel_detokenizer_destroy(detokenizer);
+    gumbel_tokenizer_destroy(tokenizer);
+}
+
+/* Not in reasoning, not in the white space behind it, and not at its mark. */
+static void strings_hold_for_the_answer(void **state) {
+    (void)state;
+    static const struct {
+        const char *string, *anywhere, *in_answer;
+    } cases[] = {
+        {"One.", "thought\n", "thought\nOne. Two.\n Three. "},
+        {"\n", "thought", "thought\nOne. Two.\n Three. One."},
+        {"<channel|>", "thought\nOne. Two.", "thought\nOne. Two.\n Three. One."},
+        {" Three", "thought\nOne. Two.\n",
+         "thought\nOne. Two.\n Three. One."}, /* the blank is no part of it */
+        {"Three", "thought\nOne. Two.\n ", "thought\nOne. Two.\n "},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[MOST_BYTES];
+        int32_t stop;
+        decode_reply(cases[i].string, false, text, &stop);
+        assert_string_equal(text, cases[i].anywhere);
+        decode_reply(cases[i].string, true, text, &stop);
+        assert_string_equal(text, cases[i].in_answer);
+    }
+}
+
 #define FOR_BOTH(test)                                                                                       \
     cmocka_unit_test_prestate(test, (void *)(uintptr_t)DATA("gemma.tokenizer.json")),                        \
         cmocka_unit_test_prestate(test, (void *)(uintptr_t)DATA("qwen.tokenizer.json"))
@@ -217,6 +270,7 @@ int main(void) {
         FOR_BOTH(broken_characters),
         FOR_BOTH(special_tokens),
         FOR_BOTH(strings_can_be_changed),
+        cmocka_unit_test(strings_hold_for_the_answer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

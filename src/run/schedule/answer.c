@@ -235,7 +235,9 @@ uint32_t gb_answer_drawn(const gb_answer *answer) {
 }
 
 const gumbel_sampling *gb_answer_sampling(const gb_answer *answer) {
-    return gb_answer_drawn(answer) < answer->min_new_tokens ? &answer->first_sampling : &answer->sampling;
+    const uint32_t drawn = gb_answer_drawn(answer);
+    const bool bans_stops = drawn < answer->min_new_tokens && drawn >= answer->forced_count;
+    return bans_stops ? &answer->first_sampling : &answer->sampling;
 }
 
 uint32_t gb_answer_following(const gb_answer *answer) {

@@ -29,30 +29,6 @@ gumbel_status gb_chat_complete_messages(json_t *messages, json_t **written, gumb
 /* Checks that each tool is an object with a name. Errors: ARGUMENT, naming the tool. */
 gumbel_status gb_chat_check_tools(const json_t *tools, gumbel_error *error);
 
-/* ---- For templates that expect another form ---- */
-
-typedef enum gb_chat_form {
-    GB_CHAT_JOINED_PARTS = 1, /* each content of parts is a string: its texts, with line breaks between */
-    GB_CHAT_WRITTEN_ARGUMENTS = 2,  /* the arguments of calls are JSON as text */
-    GB_CHAT_EMPTY_CONTENT = 4,      /* a message without content has an empty one */
-    GB_CHAT_ONE_SYSTEM = 8,         /* leading system and developer messages are one */
-    GB_CHAT_WRAPPED_ARGUMENTS = 16, /* arguments that are no object are {"arguments": TEXT} */
-    GB_CHAT_USERS_RULES = 32,       /* later system and developer messages are a user's */
-    GB_CHAT_IN_TURN =
-        64, /* results and later rules are a user's, and neighbours of one role are one message */
-    GB_CHAT_FORMS = 128
-} gb_chat_form;
-
-/* Which of these would change the messages: a sum of them. */
-int gb_chat_possible_forms(const json_t *messages);
-
-/* A copy in the forms that are summed up in wanted; written is gb_chat_complete_messages's. NULL: no memory.
- */
-json_t *gb_chat_messages_in_form(const json_t *messages, const json_t *written, int wanted);
-
-/* How many system and developer messages the conversation begins with. */
-size_t gb_chat_leading_systems(const json_t *messages);
-
 /* "developer" becomes "system". False: no memory. */
 bool gb_chat_rename_developer(json_t *messages);
 

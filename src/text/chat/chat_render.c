@@ -4,14 +4,13 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "text/base/utf8.h"
+#include "text/chat/chat_forms.h"
 #include "text/chat/chat_messages.h"
 
 #include <string.h>
 
 /* What continue_final_message is found by, as in transformers: with a space, so that trimming shows. */
 #define CONTINUE_TAG "CONTINUE_FINAL_MESSAGE_TAG "
-
-enum { MOST_SECONDS = 10 }; /* of all forms that are tried, where one rendering may take as long */
 
 typedef struct conversation {
     const gumbel_chat_options *options;
@@ -138,8 +137,10 @@ static json_t *make_variables(const conversation *c, json_t *messages) {
     return good ? variables : NULL;
 }
 
-static gumbel_status render_form(const conversation *c, int form, gb_jinja_output *output,
+static gumbel_status render_form(const conversation *c, int form, double seconds, gb_jinja_output *output,
                                  gumbel_error *error) {
+    gb_jinja_limits limits = gb_jinja_usual_limits;
+    limits.seconds = seconds;
     json_t *messages =
         form ? gb_chat_messages_in_form(c->messages, c->written, form) : json_incref(c->messages);
     json_t *variables = messages ? make_variables(c, messages) : NULL;
@@ -150,6 +151,7 @@ static gumbel_status render_form(const conversation *c, int form, gb_jinja_outpu
         .trusted = c->special_tokens,
         .has_time = c->options->has_time,
         .time = c->options->time,
+        .limits = &limits,
     };
     gumbel_status status = variables ? gb_jinja_render(&input, output, error) : no_memory(error);
     json_decref(variables);
@@ -165,40 +167,26 @@ static size_t find_last(const gb_jinja_output *output, const char *text, size_t 
     return output->length;
 }
 
-/* Whether a system message behind the first one is missing: some templates look at the first alone. */
-static bool lacks_system(const conversation *c, const gb_jinja_output *output) {
-    const size_t count = gb_chat_leading_systems(c->messages);
-    for (size_t i = 1; i < count; i++) {
-        const json_t *content = json_object_get(json_array_get(c->messages, i), "content");
-        size_t start = 0, end = json_string_length(content);
-        if (!json_is_string(content))
-            continue;
-        gb_utf8_strip(json_string_value(content), &start, &end);
-        if (find_last(output, json_string_value(content) + start, end - start) == output->length &&
-            start < end)
-            return true;
-    }
-    return false;
-}
-
 static bool is_as_meant(const conversation *c, const gb_jinja_output *output) {
-    return !output->printed_structure && !lacks_system(c, output);
+    return !output->printed_structure && !gb_chat_lacks_rules(c->messages, output->text, output->length);
 }
 
 /* A template that fails on what is there, prints lists and objects as Python does, or leaves a system message
  * out, may expect messages in another form: the first that it takes is the one. Otherwise what it makes of
  * them as they are holds. */
 static gumbel_status render_forms(const conversation *c, gb_jinja_output *output, gumbel_error *error) {
-    gumbel_status first = render_form(c, 0, output, error);
+    const double end = gb_seconds() + gb_jinja_usual_limits.seconds; /* of all of them */
+    gumbel_status first = render_form(c, 0, gb_jinja_usual_limits.seconds, output, error), status = first;
     bool may_differ = first == GUMBEL_OK ? !is_as_meant(c, output)
                                          : first == GUMBEL_ERROR_FORMAT || first == GUMBEL_ERROR_ARGUMENT;
     int possible = may_differ ? gb_chat_possible_forms(c->messages) : 0;
-    const double end = gb_seconds() + MOST_SECONDS;
-    for (int form = 1; form < GB_CHAT_FORMS && gb_seconds() < end; form++) {
+    for (int form = 1; form < GB_CHAT_FORMS && status != GUMBEL_ERROR_LIMIT; form++) {
         gb_jinja_output other = {0};
-        if ((form & possible) != form || render_form(c, form, &other, NULL) != GUMBEL_OK)
+        const double left = end - gb_seconds();
+        if ((form & possible) != form || !gb_chat_is_form(form))
             continue;
-        if (is_as_meant(c, &other)) {
+        status = left > 0 ? render_form(c, form, left, &other, NULL) : GUMBEL_ERROR_LIMIT;
+        if (status == GUMBEL_OK && is_as_meant(c, &other)) {
             gb_jinja_output_free(output);
             *output = other;
             return GUMBEL_OK;

@@ -217,7 +217,8 @@ gumbel_status gb_detokenize(gumbel_detokenizer *detokenizer, int32_t token, bool
     const char *spelling = "";
     if ((uint32_t)token < data->token_count)
         spelling = gb_token_text(data, token, &spelling_length);
-    const int32_t stop = stop_of(detokenizer, token);
+    const bool reasons = detokenizer->start.is_awaited && detokenizer->start.reasons;
+    const int32_t stop = reasons ? -1 : stop_of(detokenizer, token);
     detokenizer->output.size = 0;
     if (spelling_length > 0 && is_shown(detokenizer, token))
         add_token(detokenizer, spelling, spelling_length);

@@ -198,8 +198,8 @@ static void handle(gumbel_reply *reply, const event *found) {
     }
     if (found->kind == OPENS) {
         open_field(reply, found);
-    } else if (is_text_mark(reply, found)) {
-        show(reply, found->start, found->end, true);
+    } else if (is_text_mark(reply, found)) { /* shown as its opening was */
+        show(reply, found->start, found->end, reply->text_mark != GB_NO_FIELD);
         reply->text_mark = GB_NO_FIELD;
     }
     reply->at = found->end;
