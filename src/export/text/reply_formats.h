@@ -13,7 +13,7 @@ enum { GB_FAMILY_MARKS = 4 };
 
 typedef struct gb_reply_family {
     const char *name, *json;
-    const char *token;                  /* in the vocabulary; NULL: none is asked for */
+    const char *token;                  /* in the vocabulary; NULL: no token is required */
     const char *marks[GB_FAMILY_MARKS]; /* all of them stand in the chat templates */
 } gb_reply_family;
 

@@ -52,7 +52,7 @@ typedef struct server_request {
     bool has_seed;
     uint64_t seed;
     uint32_t answers, max_new_tokens, min_new_tokens;
-    bool wants_no_answer;       /* completions: the prompt alone is told */
+    bool wants_no_answer;       /* completions: the reply has the prompt alone */
     bool wants_prompt_logprobs; /* vLLM's, with so many likeliest tokens: */
     uint32_t prompt_top_logprobs;
     bool reasoning_is_text; /* thoughts stay in the content */

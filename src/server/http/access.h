@@ -9,7 +9,7 @@
 
 typedef struct server_access {
     const char *const *keys;
-    size_t key_count;    /* 0: nobody is asked for a key */
+    size_t key_count;    /* 0: no key is required */
     bool is_public;      /* and the server may have any name */
     const char *origins; /* of other sites whose pages may ask, separated by commas; NULL: none */
 } server_access;

@@ -16,7 +16,7 @@
 
 enum { STACK_BYTES = 1024 * 1024, CLOSING_SECONDS = 2 };
 
-/* A client sends more than this for longer than a request may take, and is told at once. */
+/* A client sends more than this for longer than a request may take, and gets its reply at once. */
 static const uint64_t most_dropped_bytes = (uint64_t)1 << 30;
 
 /* ---- Requests ------------------------------------------------------------------------------------------ */

@@ -42,7 +42,7 @@ static void end_parts(turn *t) {
     t->parts = json_array();
 }
 
-/* A block of a result as text: a tool that a search found is told by its name. */
+/* A block of a result as text: a tool that a search found is given by its name. */
 static const char *result_text(const turn *t, const json_t *part, const char *place) {
     const char *type = json_string_value(json_object_get(part, "type"));
     const char *name = json_string_value(json_object_get(part, "tool_name"));
