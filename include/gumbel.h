@@ -425,6 +425,12 @@ GUMBEL_API gumbel_status gumbel_chat_render(const gumbel_tokenizer *tokenizer, c
  * there are no tools), or NULL where there is none. It lives as long as the tokenizer. */
 GUMBEL_API const char *gumbel_chat_template(const gumbel_tokenizer *tokenizer, const char *name);
 
+/* Whether the template that the options (NULL: the defaults) choose for a conversation with tools has a place
+ * for them. gumbel_chat_encode writes tools into the first system message where it has none. False as well
+ * where there is no such template. Thread-safe. */
+GUMBEL_API bool gumbel_chat_shows_tools(const gumbel_tokenizer *tokenizer,
+                                        const gumbel_chat_options *options);
+
 /* ---- Replies ------------------------------------------------------------------------------------------- */
 
 /* What a model writes is one text in which thoughts, the answer and calls of tools stand between marks. A

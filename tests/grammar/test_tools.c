@@ -23,7 +23,7 @@
 enum { MOST_TOKENS = 1024, MOST_WORDS = 256, WALKS = 400 };
 
 static gumbel_error error;
-static gumbel_tokenizer *gemma, *qwen, *qwen3; /* qwen3: that of qwen with the format of Qwen2 and 3 */
+static gumbel_tokenizer *gemma, *qwen, *qwen3, *llama3, *plain; /* the last three: qwen with other formats */
 
 static const char tools[] =
     "[{\"type\": \"function\", \"function\": {\"name\": \"weather\", \"parameters\": {\"type\": \"object\","
@@ -35,13 +35,21 @@ static const char tools[] =
     " 100, \"maximum\": 200}}, \"required\": [\"town\", \"days\"]}}},"
     " {\"name\": \"clock\", \"input_schema\": {}}]";
 
+static gumbel_tokenizer *with_format(const char *name) {
+    gumbel_tokenizer *tokenizer;
+    const char *format = gb_known_reply_format(name);
+    assert_ok(gumbel_export_tokenizer(bundled_model("qwen3_5-moe-tiny"), &tokenizer, &error), &error);
+    assert_ok(gb_tokenizer_use_reply_format(tokenizer, format, strlen(format), name, &error), &error);
+    return tokenizer;
+}
+
 static int set_up(void **state) {
     (void)state;
     assert_ok(gumbel_export_tokenizer(bundled_model("gemma4-tiny"), &gemma, &error), &error);
     assert_ok(gumbel_export_tokenizer(bundled_model("qwen3_5-moe-tiny"), &qwen, &error), &error);
-    assert_ok(gumbel_export_tokenizer(bundled_model("qwen3_5-moe-tiny"), &qwen3, &error), &error);
-    const char *format = gb_known_reply_format("qwen3");
-    assert_ok(gb_tokenizer_use_reply_format(qwen3, format, strlen(format), "qwen3", &error), &error);
+    qwen3 = with_format("qwen3");
+    llama3 = with_format("llama3");
+    plain = with_format("plain");
     return 0;
 }
 
@@ -50,6 +58,8 @@ static int tear_down(void **state) {
     gumbel_tokenizer_destroy(gemma);
     gumbel_tokenizer_destroy(qwen);
     gumbel_tokenizer_destroy(qwen3);
+    gumbel_tokenizer_destroy(llama3);
+    gumbel_tokenizer_destroy(plain);
     return 0;
 }
 
@@ -180,6 +190,28 @@ static void qwen3s_calls(void **state) {
         {"<tool_call>\n{\"name\": \"clock\", \"arguments\": {}}\n", false, false},
     };
     check_texts(qwen3, cases, sizeof cases / sizeof cases[0]);
+}
+
+#define ALONE(name, key, arguments) "{\"name\": \"" name "\", \"" key "\": {" arguments "}}"
+
+/* A call is the whole reply where it has no marks, so that an answer may speak of one. */
+static void calls_that_stand_alone(void **state) {
+    (void)state;
+    static const text_case llamas[] = {
+        {ALONE("weather", "parameters", "\"town\": \"Rome\", \"days\": 3"), true, true},
+        {ALONE("clock", "arguments", ""), false, false},
+        {ALONE("clock", "parameters", "") "\n" ALONE("clock", "parameters", ""), false, false},
+    };
+    static const text_case plains[] = {
+        {ALONE("clock", "arguments", ""), true, true},
+        {"So: " ALONE("clock", "arguments", ""), false, true},
+        {"{\"name of a town\": 1}", false, true},
+        {ALONE("clocks", "arguments", ""), false, false},
+        {ALONE("weather", "arguments", "\"town\": \"Rome\", \"days\": 13"), false, false},
+        {ALONE("clock", "arguments", "") ".", false, false},
+    };
+    check_texts(llama3, llamas, sizeof llamas / sizeof llamas[0]);
+    check_texts(plain, plains, sizeof plains / sizeof plains[0]);
 }
 
 /* ---- Choices ------------------------------------------------------------------------------------------- */
@@ -339,6 +371,16 @@ static void check_reply(gumbel_reply *reply) {
     }
 }
 
+/* The end of a turn is no part of a call. */
+static void add_end_of_turn(const gumbel_tokenizer *tokenizer, gumbel_reply *reply) {
+    const char *text = tokenizer == gemma ? "<turn|>" : "<|im_end|>";
+    const gumbel_encode_options encode = {.size = sizeof encode, .parse_special = true};
+    int32_t end;
+    size_t count;
+    assert_ok(gumbel_encode(tokenizer, text, strlen(text), &encode, &end, 1, &count, &error), &error);
+    assert_ok(gumbel_reply_add_token(reply, end, &error), &error);
+}
+
 /* Random answers. True: it ended in time. */
 static bool walk(const gumbel_tokenizer *tokenizer, const gumbel_grammar *grammar, uint64_t seed) {
     const gumbel_reply_options options = {.size = sizeof options, .tools = tools};
@@ -351,8 +393,10 @@ static bool walk(const gumbel_tokenizer *tokenizer, const gumbel_grammar *gramma
         assert_ok(gumbel_matcher_accept(matcher, token, &error), &error);
         assert_ok(gumbel_reply_add_token(reply, token, &error), &error);
     }
-    if (token < 0)
+    if (token < 0) {
+        add_end_of_turn(tokenizer, reply);
         check_reply(reply);
+    }
     gumbel_reply_destroy(reply);
     gumbel_matcher_destroy(matcher);
     return token < 0;
@@ -360,8 +404,8 @@ static bool walk(const gumbel_tokenizer *tokenizer, const gumbel_grammar *gramma
 
 static void what_is_taken_is_read(void **state) {
     (void)state;
-    const gumbel_tokenizer *const tokenizers[] = {gemma, qwen, qwen3};
-    for (size_t t = 0; t < 3; t++) {
+    const gumbel_tokenizer *const tokenizers[] = {gemma, qwen, qwen3, llama3, plain};
+    for (size_t t = 0; t < sizeof tokenizers / sizeof tokenizers[0]; t++) {
         gumbel_grammar *grammar =
             compile(tokenizers[t], (gumbel_grammar_options){.tool_choice = GUMBEL_TOOLS_REQUIRED});
         int ended = 0;
@@ -377,6 +421,7 @@ int main(void) {
         cmocka_unit_test(gemmas_calls),
         cmocka_unit_test(qwens_calls),
         cmocka_unit_test(qwen3s_calls),
+        cmocka_unit_test(calls_that_stand_alone),
         cmocka_unit_test(choices),
         cmocka_unit_test(errors),
         cmocka_unit_test(what_cannot_be_had_is_left_out),

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """OpenAI's own client: chats, completions, responses, streams, errors."""
 
+import json
 import unittest
 
 import openai
@@ -408,17 +409,24 @@ class Thinking(unittest.TestCase):
         self.assertIn("messages", info["chat_template"])
 
     def test_template_without_tools(self):
-        """Such a template would drop them in silence."""
+        """Where the model may call it does not know the tools; where it must it is told of them."""
         template = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}"
-        strict = {**WEATHER, "function": {**WEATHER["function"], "strict": True}}
-        body = {"messages": ASK, "tools": [strict], "chat_template": template, "max_tokens": 4}
-        status, headers, _ = self.server.post("/v1/chat/completions", body)
+        schema = {"type": "object", "properties": {"town": {"enum": ["Bree", "Rome"]}}, "required": ["town"]}
+        strict = {"type": "function", "function": {"name": "weather", "parameters": schema, "strict": True}}
+        body = {"messages": ASK, "tools": [strict], "chat_template": template}
+        status, headers, _ = self.server.post("/v1/chat/completions", {**body, "max_tokens": 4})
         self.assertEqual(status, 200)
         self.assertEqual(headers["X-Gumbel-Warning"], "tools left out: the chat template has no place for them")
+        self.assertNotIn("weather", self.server.post("/apply-template", body)[2]["prompt"])
         for choice in ("required", {"type": "function", "function": {"name": "weather"}}):
-            status, _, reply = self.server.post("/v1/chat/completions", {**body, "tool_choice": choice})
-            self.assertEqual((status, reply["error"]["param"]), (400, "tool_choice"))
-            self.assertIn("no place for tools", reply["error"]["message"])
+            asked = {**body, "tool_choice": choice}
+            self.assertIn("You can call these functions", self.server.post("/apply-template", asked)[2]["prompt"])
+            status, headers, reply = self.server.post("/v1/chat/completions", {**asked, "max_tokens": 100})
+            self.assertEqual(status, 200, reply)
+            self.assertNotIn("X-Gumbel-Warning", headers)
+            call, = reply["choices"][0]["message"]["tool_calls"]
+            self.assertEqual(call["function"]["name"], "weather")
+            self.assertEqual(list(json.loads(call["function"]["arguments"])), ["town"])
 
     def test_tools_and_results(self):
         """The bundled templates know no tools, so one comes with the request."""

@@ -196,7 +196,7 @@ static void templates_get_the_form_they_take(void **state) {
         {"{{ 'f' + messages[0].tool_calls[0].function.arguments }}", "f{\"a\":1}", true},
         {"{{ messages[0].tool_calls[0].function.arguments.a }}", "1", true},
         {"{{ messages[0].tool_calls[0].function.arguments | tojson }}", "{\"a\": 1}", true},
-        {"{{ messages[0].content + '.' }}", ".", true},
+        {"{{ messages[0].content + '.' }}{# tool_calls #}", ".", true},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         options.template_text = cases[i].template_text;
@@ -317,7 +317,44 @@ static void roles_are_in_turn_where_they_must_be(void **state) {
         .size = sizeof options, .no_generation_prompt = true, .template_text = text};
     gumbel_tokenizer *tokenizer = with_template("unused");
     check_text(tokenizer, messages, 7, &options,
-               "<user:One.\n\nTwo.><assistant:I look.><user:sun\n\nrain\n\nBe brief.\n\nSo?>");
+               "<user:One.\n\nTwo.><assistant:I look.\n\n{\"name\": \"f\", \"arguments\": "
+               "{}}><user:sun\n\nrain\n\nBe brief.\n\nSo?>");
+    gumbel_tokenizer_destroy(tokenizer);
+}
+
+/* Tools stand in the system message and calls in the content where the template has no place for them. */
+static void tools_are_told_where_they_have_no_place(void **state) {
+    (void)state;
+    static const char plain[] = "{% for m in messages %}<{{ m.role }}:{{ m.content }}>{% endfor %}";
+    static const char tools[] = "[{\"type\":\"function\",\"function\":{\"name\":\"f\"}},{\"name\":\"g\"}]";
+#define TOLD                                                                                                 \
+    "You can call these functions:\n{\"name\": \"f\"}\n{\"name\": \"g\"}\n\nTo call one, answer with a "     \
+    "JSON object "                                                                                           \
+    "of its name and its arguments alone: {\"name\": NAME, \"arguments\": {...}}"
+    const char *const parts[] = {"Be brief."};
+    const gumbel_tool_call calls[] = {{.size = sizeof *calls, .name = "f", .arguments = "{\"a\":1}"},
+                                      {.size = sizeof *calls, .name = "f", .arguments = "{\"a"}};
+    gumbel_message messages[] = {MESSAGE(.role = "system", .content = "Be brief."),
+                                 MESSAGE(.role = "user", .content = "Hi"),
+                                 MESSAGE(.role = "assistant", .tool_calls = calls, .tool_call_count = 2)};
+    gumbel_message listed[] = {MESSAGE(.role = "system", .parts = parts, .part_count = 1), messages[1]};
+    gumbel_chat_options options = {
+        .size = sizeof options, .no_generation_prompt = true, .template_text = plain, .tools = tools};
+    gumbel_tokenizer *tokenizer = with_template("unused");
+    check_text(tokenizer, messages, 2, &options, "<system:Be brief.\n\n" TOLD "><user:Hi>");
+    check_text(tokenizer, messages + 1, 1, &options, "<system:" TOLD "><user:Hi>");
+    check_text(tokenizer, listed, 2, &options, "<system:Be brief.\n" TOLD "><user:Hi>");
+    assert_false(gumbel_chat_shows_tools(tokenizer, &options));
+    options.tools = NULL;
+    check_text(tokenizer, messages + 1, 2, &options,
+               "<user:Hi><assistant:{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n\n{\"name\": \"f\", "
+               "\"arguments\": "
+               "{\"a}>");
+    options.tools = tools;
+    options.template_text = "{{ tools[1].name }}{{ messages[0].content }}";
+    check_text(tokenizer, messages + 1, 1, &options, "gHi");
+    assert_true(gumbel_chat_shows_tools(tokenizer, &options));
+    assert_false(gumbel_chat_shows_tools(tokenizer, NULL)); /* "unused" has none */
     gumbel_tokenizer_destroy(tokenizer);
 }
 
@@ -587,6 +624,7 @@ int main(void) {
         cmocka_unit_test(joined_messages_keep_their_calls),
         cmocka_unit_test(no_rule_is_forgotten),
         cmocka_unit_test(roles_are_in_turn_where_they_must_be),
+        cmocka_unit_test(tools_are_told_where_they_have_no_place),
         cmocka_unit_test(arguments_that_are_no_object_are_text),
         cmocka_unit_test(null_is_an_empty_answer),
         cmocka_unit_test(developers_are_systems_where_none_are_known),

@@ -162,7 +162,7 @@ static void test_wrong_formats(void **state) {
     static const char *const wrong[][2] = {
         {"", "line 1"},
         {"[]", "not an object"},
-        {"{\"fields\": {\"content\": {}}}", "start_anchor is missing"},
+        {"{\"start_anchor\": 1, \"fields\": {\"content\": {}}}", "start_anchor"},
         {"{\"start_anchor\": \"A\"}", "fields"},
         {"{\"version\": 2, \"start_anchor\": \"A\", \"fields\": {\"content\": {}}}", "version"},
         {"{\"more\": 2, \"start_anchor\": \"A\", \"fields\": {\"content\": {}}}", "\"more\" is not a key"},

@@ -84,8 +84,27 @@ static const char LLAMA3[] =
     "   \"body_pattern\": \"\\\\s*\\\"(?P<name>[^\\\"]+)\\\"\\\\s*,\\\\s*\\\"parameters\\\"\\\\s*:\\\\s*"
     "(?P<content>\\\\{.*\\\\})\\\\s*\\\\}\\\\s*\\\\z\",\n"
     "   \"content\": \"json\",\n"
-    "   \"transform\": {\"name\": \"{name}\", \"arguments\": \"{content}\"}},\n"
+    "   \"transform\": {\"name\": \"{name}\", \"arguments\": \"{content}\"},\n"
+    "   \"written\": {\"alone\": true,\n"
+    "    \"call\": \"{\\\"name\\\": \\\"{name}\\\", \\\"parameters\\\": {arguments}}\"}},\n"
     "  \"content\": {\"close\": [\"<|eot_id|>\", \"<|eom_id|>\", \"<|end_of_text|>\"]}}}\n";
+
+/* Calls of models that were taught none: the conversation tells how to write them (text/chat/chat_tools.h),
+ * and a grammar holds the model to it. */
+#define TOLD_CALLS                                                                                           \
+    "  \"tool_calls\": {\"needs_tools\": true, \"leads\": true,\n"                                           \
+    "   \"open_pattern\": \"\\\\s*\\\\{\\\\s*\\\"name\\\"\\\\s*:\",\n"                                       \
+    "   \"begin_pattern\": \"\\\\s*\\\"[^\\\"]+\\\"\\\\s*,\\\\s*\\\"arguments\\\"\\\\s*:\\\\s*\\\\{\",\n"    \
+    "   \"body_pattern\": \"\\\\s*\\\"(?P<name>[^\\\"]+)\\\"\\\\s*,\\\\s*\\\"arguments\\\"\\\\s*:\\\\s*"     \
+    "(?P<content>\\\\{.*\\\\})\\\\s*\\\\}\\\\s*\\\\z\",\n"                                                   \
+    "   \"content\": \"json\",\n"                                                                            \
+    "   \"transform\": {\"name\": \"{name}\", \"arguments\": \"{content}\"},\n"                              \
+    "   \"written\": {\"alone\": true,\n"                                                                    \
+    "    \"call\": \"{\\\"name\\\": \\\"{name}\\\", \\\"arguments\\\": {arguments}}\"}},\n"
+
+/* No marks: what the model writes is content as it stands. */
+static const char PLAIN[] =
+    "{\"fields\": {\n" TOLD_CALLS "  \"content\": {\"content_args\": {\"strip\": false}}}}\n";
 
 /* Models that think and whose calls are not known, such as those distilled from DeepSeek-R1. */
 static const char THINK[] =
@@ -95,7 +114,7 @@ static const char THINK[] =
     "|<\\\\|start_header_id\\\\|>assistant<\\\\|end_header_id\\\\|>\\\\n\\\\n\",\n"
     " \"stray\": \"</think>\",\n"
     " \"fields\": {\n"
-    "  \"reasoning_content\": {\"open\": \"<think>\", \"close\": \"</think>\", \"leads\": true},\n"
+    "  \"reasoning_content\": {\"open\": \"<think>\", \"close\": \"</think>\", \"leads\": true},\n" TOLD_CALLS
     "  \"content\": {}}}\n";
 
 /* The more a row asks for, the earlier it stands: ChatML with Qwen3.5's tags also has those of Qwen3. */
@@ -105,6 +124,7 @@ static const gb_reply_family FAMILIES[] = {
     {"qwen3", QWEN3, "<|im_start|>", {"<|im_start|>", "<tool_call>", "\"arguments\""}},
     {"llama3", LLAMA3, "<|start_header_id|>", {"<|start_header_id|>", "\"parameters\""}},
     {"think", THINK, NULL, {"</think>"}},
+    {"plain", PLAIN, NULL, {NULL}},
 };
 
 enum { FAMILY_COUNT = sizeof FAMILIES / sizeof FAMILIES[0] };
@@ -135,5 +155,5 @@ const char *gb_find_reply_format(const gb_blob *templates, const gb_blob *vocabu
     for (size_t i = 0; i < FAMILY_COUNT; i++)
         if (has_marks(&FAMILIES[i], templates, vocabulary))
             return FAMILIES[i].json;
-    return NULL;
+    return PLAIN;
 }

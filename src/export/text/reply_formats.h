@@ -17,11 +17,13 @@ typedef struct gb_reply_family {
     const char *marks[GB_FAMILY_MARKS]; /* all of them stand in the chat templates */
 } gb_reply_family;
 
-/* The JSON of that name: "gemma4", "qwen3_5", "qwen3", "llama3", "think"; NULL: there is none. */
+/* The JSON of that name: "gemma4", "qwen3_5", "qwen3", "llama3", "think", "plain"; NULL: there is
+ * none. */
 const char *gb_known_reply_format(const char *name);
 
 /* The JSON for a checkpoint with these chat templates and spellings of tokens, each somewhere in the bytes.
- * NULL: they have the marks of none. */
+ * Where they have the marks of none it is "plain", in which a call is one that the conversation told how to
+ * write. */
 const char *gb_find_reply_format(const gb_blob *templates, const gb_blob *vocabulary);
 
 #endif

@@ -38,8 +38,9 @@ gb_expression gb_express_marked(const gb_tool_writer *writer, const char *text, 
     return parts;
 }
 
-/* Where the beginning is no token: bytes without it. Special tokens are not among them. */
-static gb_expression without_text(gb_expressions *expressions, gb_form_text begin) {
+/* Where the beginning is no token: bytes without it, or that do not begin so. Special tokens are not among
+ * them. */
+static gb_expression without_text(gb_expressions *expressions, gb_form_text begin, bool is_alone) {
     static const uint32_t every_byte[8] = {~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u};
     const gb_expression any =
         gb_express_repeat(expressions, gb_express_byte_set(expressions, every_byte), 0, GB_NO_END);
@@ -47,7 +48,8 @@ static gb_expression without_text(gb_expressions *expressions, gb_form_text begi
     const char *line = memchr(begin.text, '\n', begin.length);
     if (line && line > begin.text)
         size = (size_t)(line - begin.text);
-    const gb_expression items[] = {any, gb_express_bytes(expressions, begin.text, size), any};
+    const gb_expression before = is_alone ? gb_express_empty(expressions) : any;
+    const gb_expression items[] = {before, gb_express_bytes(expressions, begin.text, size), any};
     return gb_express_except(expressions, any, gb_express_sequence(expressions, items, 3));
 }
 
@@ -56,7 +58,7 @@ gb_expression gb_express_free_text(const gb_tool_writer *writer) {
     size_t size;
     const int32_t mark = gb_find_mark(writer->tokenizer, begin.text, begin.length, &size);
     if (mark < 0)
-        return without_text(writer->expressions, begin);
+        return without_text(writer->expressions, begin, writer->field->written.is_alone);
     return gb_express_repeat(writer->expressions, gb_express_other_token(writer->expressions, (uint32_t)mark),
                              0, GB_NO_END);
 }

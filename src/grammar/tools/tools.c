@@ -104,9 +104,11 @@ static gb_expression express_calls(const gb_tool_writer *writer, gb_expression c
                              is_single ? 1 : GB_NO_END);
 }
 
-/* Free text in which calls stand. */
+/* Free text in which calls stand, or in place of which one does. */
 static gb_expression express_mixed(const gb_tool_writer *writer, gb_expression call, bool is_single) {
     const gb_expression text = gb_express_free_text(writer), items[] = {call, text};
+    if (writer->field->written.is_alone)
+        return gb_express_choice(writer->expressions, items, 2);
     const gb_expression more =
         gb_express_repeat(writer->expressions, gb_express_sequence(writer->expressions, items, 2), 0,
                           is_single ? 1 : GB_NO_END);
@@ -123,7 +125,8 @@ static gb_expression express_answer(const gb_tool_writer *writer, const json_t *
         return 0;
     if (options->tool_choice == GUMBEL_TOOLS_AUTO && !options->tool_name && !answer)
         return express_mixed(writer, call, options->single_call);
-    const gb_expression calls = express_calls(writer, call, options->single_call || options->tool_name);
+    const bool is_single = options->single_call || options->tool_name || writer->field->written.is_alone;
+    const gb_expression calls = express_calls(writer, call, is_single);
     if (options->tool_choice == GUMBEL_TOOLS_REQUIRED || options->tool_name)
         return calls;
     return gb_express_choice(writer->expressions, (gb_expression[]){answer, calls}, 2);

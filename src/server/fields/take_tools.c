@@ -106,29 +106,25 @@ bool server_take_tools(const char *name, json_t *value, server_request *request,
 
 /* ---- Templates without tools --------------------------------------------------------------------------- */
 
-static bool takes_tools(const server_request *request, const server_model *model) {
-    const gumbel_chat_options *chat = &model->chat;
-    const char *text = request->template_text ? request->template_text : chat->template_text;
-    if (!text)
-        text = gumbel_chat_template(model->tokenizer, chat->template_name ? chat->template_name : "tool_use");
-    if (!text)
-        text = gumbel_chat_template(model->tokenizer, NULL);
-    return !text || strstr(text, "tools"); /* without a template the request fails for that reason */
+/* Without a template the request fails for that reason. */
+static bool shows_tools(const server_request *request, const server_model *model) {
+    gumbel_chat_options chat = model->chat;
+    chat.size = sizeof chat;
+    if (request->template_text) {
+        chat.template_text = request->template_text;
+        chat.template_name = NULL;
+    }
+    return gumbel_chat_shows_tools(model->tokenizer, &chat);
 }
 
-bool server_settle_tools(server_request *request, const server_model *model, server_failure *failure) {
-    if (!request->tools || request->no_tools || takes_tools(request, model))
-        return true;
-    if (request->tool_choice == GUMBEL_TOOLS_REQUIRED)
-        return server_refuse(
-            failure, "tool_choice",
-            "tool_choice: the program's chat template has no place for tools, so none can be "
-            "called");
+void server_settle_tools(server_request *request, const server_model *model) {
+    const bool is_required = request->tool_choice == GUMBEL_TOOLS_REQUIRED;
+    if (!request->tools || request->no_tools || is_required || shows_tools(request, model))
+        return;
     json_decref(request->tools);
     request->tools = NULL;
     request->single_call = false;
     request->leaves_tools_out = true;
-    return true;
 }
 
 /* ---- Choice -------------------------------------------------------------------------------------------- */

@@ -15,8 +15,8 @@ json_t *server_join_name(const char *space, const char *name);
 bool server_split_name(const server_request *request, const char *joined, const char **space,
                        const char **name);
 
-/* Once the request has its tools: leaves them out where the chat template has no place for them. Refuses a
- * call that is required then. */
-bool server_settle_tools(server_request *request, const server_model *model, server_failure *failure);
+/* Once the request has its tools: leaves them out where the chat template has no place for them, unless a
+ * call is required, which the model is then told how to write. */
+void server_settle_tools(server_request *request, const server_model *model);
 
 #endif

@@ -17,10 +17,12 @@ static bool read_request(server *s, const server_exchange *exchange, const serve
     if (!body)
         return false;
     server_request *request = &generation->request;
-    return server_read_request(protocol->route, body, server_find_model_of, s, request, &generation->model,
-                               failure) &&
-           (!protocol->prepare || protocol->prepare(request, &s->responses, failure)) &&
-           server_settle_tools(request, generation->model, failure);
+    const bool is_good = server_read_request(protocol->route, body, server_find_model_of, s, request,
+                                             &generation->model, failure) &&
+                         (!protocol->prepare || protocol->prepare(request, &s->responses, failure));
+    if (is_good)
+        server_settle_tools(request, generation->model);
+    return is_good;
 }
 
 static bool start(server *s, const server_exchange *exchange, const server_protocol *protocol,

@@ -2,6 +2,7 @@
  *
  * /tokenize, /detokenize and /apply-template, with the fields of both llama.cpp and vLLM.
  */
+#include "server/fields/tools.h"
 #include "server/generate/prompt.h"
 #include "server/routes/routes.h"
 
@@ -95,7 +96,11 @@ static void reply_tokens(server_exchange *exchange, const server_model *model, c
 /* Reads a body with messages. */
 static bool read_messages(server *s, json_t *body, server_request *request, const server_model **model,
                           server_failure *failure) {
-    return server_read_request(SERVER_RENDER, body, server_find_model_of, s, request, model, failure);
+    const bool is_good =
+        server_read_request(SERVER_RENDER, body, server_find_model_of, s, request, model, failure);
+    if (is_good)
+        server_settle_tools(request, *model);
+    return is_good;
 }
 
 static bool tokenize_messages(server *s, server_exchange *exchange, json_t *body, server_failure *failure) {

@@ -5,6 +5,7 @@
 #include "text/chat/chat_encode.h"
 #include "text/chat/chat_prompt.h"
 #include "text/chat/chat_section.h"
+#include "text/chat/chat_tools.h"
 #include "text/tokenizer/encode.h"
 
 gumbel_status gumbel_chat_encode(const gumbel_tokenizer *tokenizer, const gumbel_message *messages,
@@ -48,4 +49,11 @@ const char *gumbel_chat_template(const gumbel_tokenizer *tokenizer, const char *
     if (tokenizer->chat.templates)
         gb_chat_section_choose(&tokenizer->chat, name, false, &text, NULL);
     return text;
+}
+
+bool gumbel_chat_shows_tools(const gumbel_tokenizer *tokenizer, const gumbel_chat_options *options) {
+    const char *text = options ? options->template_text : NULL;
+    if (!text && tokenizer->chat.templates)
+        gb_chat_section_choose(&tokenizer->chat, options ? options->template_name : NULL, true, &text, NULL);
+    return text && gb_chat_shows_tools(text);
 }

@@ -6,6 +6,7 @@
 #include "text/base/utf8.h"
 #include "text/chat/chat_forms.h"
 #include "text/chat/chat_messages.h"
+#include "text/chat/chat_tools.h"
 
 #include <string.h>
 
@@ -114,6 +115,9 @@ static gumbel_status read_conversation(conversation *c, const gb_chat_section *s
     GB_TRY(read_tools(c, error));
     GB_TRY(read_more(c, error));
     GB_TRY(choose_template(c, section, error));
+    GB_TRY(gb_chat_tell_calls(c->messages, c->template_text, error));
+    if (c->tools && !gb_chat_shows_tools(c->template_text))
+        GB_TRY(gb_chat_tell_tools(c->messages, c->tools, error));
     return c->options->continue_final_message ? tag_final_message(c, error) : GUMBEL_OK;
 }
 

@@ -33,15 +33,24 @@ static gumbel_status read_list(const json_t *written, const char *key, const cha
                : gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: written: %s is not a list of texts", where, key);
 }
 
+static gumbel_status read_alone(const json_t *written, const char *where, bool *is_alone,
+                                gumbel_error *error) {
+    const json_t *value = json_object_get(written, "alone");
+    *is_alone = json_is_true(value);
+    return !value || json_is_boolean(value)
+               ? GUMBEL_OK
+               : gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: written: alone is not true or false", where);
+}
+
 static gumbel_status check_keys(const json_t *written, const char *where, gumbel_error *error) {
-    static const char *const keys[] = {"call", "argument", "before", "reserved"};
+    static const char *const keys[] = {"call", "argument", "before", "reserved", "alone"};
     size_t known = 0;
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
         known += json_object_get(written, keys[i]) != NULL;
     return json_is_object(written) && known == json_object_size(written)
                ? GUMBEL_OK
                : gb_fail(error, GUMBEL_ERROR_FORMAT,
-                         "%s: written is not an object of call, argument, before and reserved", where);
+                         "%s: written is not an object of call, argument, before, reserved and alone", where);
 }
 
 gumbel_status gb_read_call_form(const json_t *written, bool is_tagged, const char *where, gb_call_form *form,
@@ -52,5 +61,6 @@ gumbel_status gb_read_call_form(const json_t *written, bool is_tagged, const cha
         GB_TRY(cut(json_object_get(written, "argument"), "argument", "{name}", "{value}", where,
                    form->argument, error));
     GB_TRY(read_list(written, "before", where, &form->before, error));
-    return read_list(written, "reserved", where, &form->reserved, error);
+    GB_TRY(read_list(written, "reserved", where, &form->reserved, error));
+    return read_alone(written, where, &form->is_alone, error);
 }

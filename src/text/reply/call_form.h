@@ -23,11 +23,12 @@ typedef struct gb_call_form {
                                  arguments are no texts by themselves */
     const json_t *before;     /* texts of which one may stand before a call; NULL: nothing may */
     const json_t *reserved;   /* texts that no string may have in it; NULL: none */
+    bool is_alone;            /* a call is the whole reply: nothing stands before or behind it */
 } gb_call_form;
 
 /* Reads "written", an object with "call": a text with {name} and {arguments}, "argument": one with {name} and
- * {value} where is_tagged, "before" and "reserved": lists of texts. where names the field in errors: FORMAT.
- */
+ * {value} where is_tagged, "before" and "reserved": lists of texts, "alone": whether it is. where names the
+ * field in errors: FORMAT. */
 gumbel_status gb_read_call_form(const json_t *written, bool is_tagged, const char *where, gb_call_form *form,
                                 gumbel_error *error);
 

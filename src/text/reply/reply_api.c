@@ -114,7 +114,7 @@ static gumbel_status read_prompt(gumbel_reply *reply, const gumbel_reply_options
                                  gumbel_error *error) {
     size_t begin = 0;
     bool found = false;
-    for (size_t count = FIRST_TOKENS; reply->format && !found; count *= 4) {
+    for (size_t count = FIRST_TOKENS; reply->format && reply->format->anchor && !found; count *= 4) {
         const bool is_all = count >= options->prompt_count;
         GB_TRY(put_prompt(reply, options, is_all ? options->prompt_count : count, error));
         found = find_begin(reply, &reply->text, &begin);
@@ -135,9 +135,10 @@ static gumbel_status read_prompt(gumbel_reply *reply, const gumbel_reply_options
 static uint32_t text_fields_of(const gb_reply_format *format, const gumbel_reply_options *options) {
     uint32_t fields = 0;
     for (int i = 0; format && i < format->field_count; i++) {
-        const gumbel_part_type type = format->fields[i].type;
-        const bool is_text = (options->calls_are_text && type == GUMBEL_PART_TOOL_CALL) ||
-                             (options->reasoning_is_text && type == GUMBEL_PART_REASONING);
+        const gb_reply_field *field = &format->fields[i];
+        const bool is_text = (options->calls_are_text && field->type == GUMBEL_PART_TOOL_CALL) ||
+                             (options->reasoning_is_text && field->type == GUMBEL_PART_REASONING) ||
+                             (field->needs_tools && !options->tools);
         fields |= is_text ? 1U << i : 0;
     }
     return fields;

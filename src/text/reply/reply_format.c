@@ -122,6 +122,7 @@ static const char *const field_keys[] = {"open",
                                          "written",
                                          "begin_pattern",
                                          "leads",
+                                         "needs_tools",
                                          NULL};
 
 /* Calls in JSON are objects, lists of them, or texts; others begin as their format says. */
@@ -153,6 +154,7 @@ static gumbel_status read_field(const char *name, const json_t *object, const ch
     if (field->begin && field->is_streamed)
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: a text has begin_pattern", where);
     GB_TRY(read_flag(object, "leads", where, &field->leads, error));
+    GB_TRY(read_flag(object, "needs_tools", where, &field->needs_tools, error));
     return read_begin(where, field, error);
 }
 
@@ -231,8 +233,6 @@ static gumbel_status fill(gb_reply_format *format, const char *name, gumbel_erro
     GB_TRY(check_keys(source, name, keys, error));
     GB_TRY(read_fields(format, json_object_get(source, "fields"), name, error));
     GB_TRY(read_delimiter(source, "start_anchor", "start_anchor_pattern", name, &format->anchor, error));
-    if (!format->anchor)
-        return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: start_anchor is missing", name);
     return json_object_get(source, "stray")
                ? gb_pattern_create_literals(json_object_get(source, "stray"), name, &format->stray, error)
                : GUMBEL_OK;
@@ -278,7 +278,7 @@ void gb_reply_format_destroy(gb_reply_format *format) {
 }
 
 bool gb_reply_format_mentions(const gb_reply_format *format, const char *text, size_t length) {
-    bool mentions = gb_pattern_mentions(format->anchor, text, length) ||
+    bool mentions = (format->anchor && gb_pattern_mentions(format->anchor, text, length)) ||
                     (format->stray && gb_pattern_mentions(format->stray, text, length));
     for (int i = 0; i < format->field_count && !mentions; i++) {
         const gb_reply_field *field = &format->fields[i];

@@ -55,6 +55,7 @@ typedef struct gb_reply_field {
     bool transforms_each;
     const char *join; /* between the texts of several parts in the message */
     bool leads;       /* it opens only where no text stands before it */
+    bool needs_tools; /* it does not open where the model was given none */
     bool is_streamed; /* its text is given out as it comes; otherwise when it is complete */
     uint32_t within;  /* fields in whose text it may open, a bit for each */
     uint32_t ends;    /* fields whose text its opening ends */
@@ -65,7 +66,7 @@ typedef struct gb_reply_format {
     gb_reply_field fields[GB_MAX_REPLY_FIELDS];
     int field_count;
     int rest;                /* the field without an opening, or -1 */
-    gb_text_pattern *anchor; /* ends what comes before a reply in a prompt */
+    gb_text_pattern *anchor; /* ends what comes before a reply in a prompt; NULL: the prompt's end does */
     gb_text_pattern *stray;  /* NULL, or what is left out where no field is open */
 } gb_reply_format;
 

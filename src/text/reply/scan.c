@@ -336,12 +336,22 @@ static void give_up(gumbel_reply *reply) {
     gb_warn_text(&reply->parts, "the reply format's patterns take too long: the rest is text");
 }
 
+/* The end without tokens that a reader is not shown, as that of the turn is. */
+static size_t end_of_shown(const gb_marked_text *text) {
+    size_t end = text->raw.size;
+    for (size_t i = text->hidden_count; i > 0 && text->hidden[i - 1].end == end; i--)
+        end = text->hidden[i - 1].start;
+    return end;
+}
+
 static void end_text(gumbel_reply *reply) {
     const size_t end = reply->text.raw.size;
     gb_reply_parts *parts = &reply->parts;
     pass(reply, end);
-    if (!is_text(reply, reply->field))
-        finish_field(reply, end, end, false);
+    if (!is_text(reply, reply->field)) {
+        const size_t shown = end_of_shown(&reply->text), last = shown > reply->body ? shown : reply->body;
+        finish_field(reply, last, last, false);
+    }
     if (parts->count == 0 && end > reply->begin && is_left_out(reply, GB_NO_FIELD)) {
         gb_enter_text(reply, GB_NO_FIELD, reply->begin);
         show(reply, reply->begin, end, false);

@@ -231,6 +231,16 @@ case("llama3", HEADER, '{"name": "Ada", "age": 36}<|eot_id|>', message('{"name":
 case("llama3", HEADER, 'Write {"name": "now", "parameters": {}} to call it.<|eot_id|>',
      message('Write {"name": "now", "parameters": {}} to call it.'), "c")
 
+# ---- No marks ----
+PLAIN_CALL = json_call("get_weather", "arguments", city="Rome", days=2)
+case("plain", "", " Hello! <b>x</b>\n", message(" Hello! <b>x</b>\n"), "c")
+case("plain", "", PLAIN_CALL, message(None, None, [call("get_weather", city="Rome", days=2)]), "t")
+case("plain", "", PLAIN_CALL, message(PLAIN_CALL), "c", tools=None)
+case("plain", "", "So: " + PLAIN_CALL, message("So: " + PLAIN_CALL), "c")
+case("plain", "", json_call("now", "parameters"), message(json_call("now", "parameters")), "c", 1)
+case("think", THINK, "I look.\n</think>\n\n" + PLAIN_CALL,
+     message(None, "I look.", [call("get_weather", city="Rome", days=2)]), "rt")
+
 # ---- Gemma 4 ----
 THOUGHT = "<|channel>thought\n"
 case("gemma4", MODEL, THOUGHT + "Simple.\n<channel|>Hello!<turn|>", message("Hello!", "Simple."), "rc")

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tools as text, for templates that have no place for them: a system message tells which there are and how
+ * they are called, and earlier calls stand in the content. The reply formats "plain" and "think" read calls
+ * that are written so.
+ */
+#ifndef GUMBEL_TEXT_CHAT_CHAT_TOOLS_H
+#define GUMBEL_TEXT_CHAT_CHAT_TOOLS_H
+
+#include "base/status.h"
+
+#include <jansson.h>
+
+/* Whether the template looks at the conversation's tools. */
+bool gb_chat_shows_tools(const char *template_text);
+
+/* Adds the tools, a list, to the messages' first system message, or one before all. Errors: MEMORY. */
+gumbel_status gb_chat_tell_tools(json_t *messages, const json_t *tools, gumbel_error *error);
+
+/* Calls of assistants become content, behind what they say, where the template looks at no calls. Errors:
+ * MEMORY. */
+gumbel_status gb_chat_tell_calls(json_t *messages, const char *template_text, gumbel_error *error);
+
+#endif
