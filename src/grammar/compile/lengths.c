@@ -147,6 +147,9 @@ static bool store_runs(const finder *all, gb_lengths *lengths) {
 
 static gumbel_status search(finder *all, uint32_t most, const gb_dfa_limits *limits, gb_lengths *lengths) {
     uint32_t unit = 0, number;
+    find_sources(all);
+    if (!gb_watch_goes_on(limits->watch, all->steps))
+        return limits->watch->error.status;
     for (begin_members(all); unit <= most && !all->failed; unit++, go_back(all)) {
         const uint64_t before = all->steps;
         if (!gb_intern(&all->sets, all->bits, all->word_count, &number))
@@ -169,7 +172,7 @@ static gumbel_status search(finder *all, uint32_t most, const gb_dfa_limits *lim
     return all->failed || !store_runs(all, lengths) ? GUMBEL_ERROR_MEMORY : GUMBEL_OK;
 }
 
-static bool begin(finder *all) {
+static bool allocate(finder *all) {
     const size_t count = all->dfa->count;
     all->word_count = (count + 31) / 32;
     all->starts = gb_allocate(count + 2, sizeof *all->starts);
@@ -179,13 +182,12 @@ static bool begin(finder *all) {
     all->opened = gb_allocate(count, sizeof *all->opened);
     if (!all->starts || !all->members || !all->previous || !all->bits || !all->opened)
         return false;
-    find_sources(all);
-    return !all->failed;
+    return true;
 }
 
 gumbel_status gb_find_lengths(gb_dfa *dfa, uint32_t most, const gb_dfa_limits *limits) {
     finder all = {.dfa = dfa};
-    gumbel_status status = begin(&all) ? search(&all, most, limits, &dfa->lengths) : GUMBEL_ERROR_MEMORY;
+    gumbel_status status = allocate(&all) ? search(&all, most, limits, &dfa->lengths) : GUMBEL_ERROR_MEMORY;
     gb_free(all.starts);
     gb_free(all.sources);
     gb_free(all.members);

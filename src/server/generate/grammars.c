@@ -4,12 +4,15 @@
 #include "server/base/clock.h"
 #include "server/generate/run.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 enum { SECOND = 1000000000, LOOK_NANOSECONDS = 20000000 }; /* how often a waiter looks after its client */
+static const double SHORTEST_SECONDS =
+    1e-3; /* that are left for a second try: 0 would mean the usual limit */
 
 struct server_grammar {
     gumbel_grammar_options options;
@@ -148,11 +151,13 @@ static bool wait_for(server_grammars *grammars, const server_grammar *grammar, c
 
 static gumbel_status compile(const gumbel_tokenizer *tokenizer, gumbel_grammar_options options,
                              gumbel_grammar **grammar, gumbel_error *error) {
+    const double end = server_seconds() + options.max_seconds;
     const gumbel_status status = gumbel_grammar_create(tokenizer, &options, grammar, error);
     if (status != GUMBEL_ERROR_UNSUPPORTED || !options.in_order)
         return status;
     /* Some counts of members cannot be had in order. */
     options.in_order = false;
+    options.max_seconds = options.max_seconds > 0 ? fmax(end - server_seconds(), SHORTEST_SECONDS) : 0;
     return gumbel_grammar_create(tokenizer, &options, grammar, error);
 }
 

@@ -65,7 +65,6 @@ static void end_slow_ones(server_peers *peers) {
             continue;
         shutdown(peer->socket, SHUT_RDWR); /* its thread sees the end and cleans up */
         atomic_store(&peer->since, now + 3600);
-        atomic_fetch_add(&peers->timeouts, 1);
     }
 }
 

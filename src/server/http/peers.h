@@ -44,7 +44,6 @@ typedef struct server_peers {
     unsigned count;
     double limits[SERVER_PHASES];
     unsigned most, most_per_address; /* connections; 0: any */
-    atomic_ullong timeouts;          /* connections that the watchdog has ended */
 } server_peers;
 
 /* Starts the watchdog. False: the system has no thread. */

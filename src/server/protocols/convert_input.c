@@ -151,10 +151,11 @@ static bool add_item(json_t *messages, size_t index, const json_t *item, server_
     for (size_t i = 0; i < sizeof items / sizeof *items; i++)
         if (!strchr(type, ' ') && server_has_word(items[i].types, type))
             return items[i].add(messages, place, item, failure);
-    return server_refuse(
-        failure, "input",
-        "%s.type: \"%.40s\": expected message, function_call, function_call_output or reasoning", place,
-        type);
+    return server_refuse(failure, "input",
+                         "%s.type: \"%.40s\": expected message, a call (function_call, custom_tool_call, "
+                         "local_shell_call), its "
+                         "output (function_call_output, ...), or reasoning",
+                         place, type);
 }
 
 static bool add_input(json_t *messages, const json_t *input, server_failure *failure) {
