@@ -201,6 +201,7 @@ static void calls_that_stand_alone(void **state) {
         {ALONE("weather", "parameters", "\"town\": \"Rome\", \"days\": 3"), true, true},
         {ALONE("clock", "arguments", ""), false, false},
         {ALONE("clock", "parameters", "") "\n" ALONE("clock", "parameters", ""), false, false},
+        {"\n{ \"name\" : \"clock\", \"parameters\": {}}", false, false},
     };
     static const text_case plains[] = {
         {ALONE("clock", "arguments", ""), true, true},

@@ -432,8 +432,31 @@ static void test_changed(void **state) {
     gb_buffer_free(&cut);
 }
 
+/* A call without marks is held to no schema, which strict tools promise. */
+static void strict_tools_need_marks(void **state) {
+    (void)state;
+    static const char call[] = "{\"name\": \"f\", \"arguments\": {}}";
+    const char *format = gb_known_reply_format("qwen3");
+    for (int is_strict = 0; is_strict < 2; is_strict++) {
+        gumbel_reply *reply;
+        char strict[80];
+        snprintf(strict, sizeof strict, "[{\"function\": {\"name\": \"f\", \"strict\": %s}}]",
+                 is_strict ? "true" : "false");
+        const gumbel_reply_options options = {.size = sizeof options, .tools = strict};
+        gumbel_reply_part part = {.size = sizeof part};
+        assert_ok(gb_tokenizer_use_reply_format(qwen, format, strlen(format), "qwen3", &error), &error);
+        assert_ok(gumbel_reply_create(qwen, &options, &reply, &error), &error);
+        assert_ok(gumbel_reply_add_text(reply, call, strlen(call), &error), &error);
+        assert_ok(gumbel_reply_end(reply, &error), &error);
+        assert_ok(gumbel_reply_get_part(reply, 0, &part, &error), &error);
+        assert_int_equal(part.type, is_strict ? GUMBEL_PART_CONTENT : GUMBEL_PART_TOOL_CALL);
+        gumbel_reply_destroy(reply);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_messages),  cmocka_unit_test(test_every_cut),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(strict_tools_need_marks),
+        cmocka_unit_test(test_messages),  cmocka_unit_test(test_every_cut),
                                        cmocka_unit_test(test_tokens),    cmocka_unit_test(test_spelled_marks),
                                        cmocka_unit_test(test_held_back), cmocka_unit_test(test_changed)};
     return cmocka_run_group_tests(tests, set_up, tear_down);

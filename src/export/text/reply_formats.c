@@ -53,8 +53,22 @@ static const char QWEN3_5[] =
     "\"<tool_call>\", \"</tool_call>\"]}},\n"
     "  \"content\": {\"close\": [\"<|im_end|>\", \"<|endoftext|>\"]}}}\n";
 
+/* Calls without marks are the whole reply, maybe in a fence of Markdown. */
+#define PLAIN_CALLS                                                                                          \
+    "   \"needs_tools\": true, \"leads\": true,\n"                                                           \
+    "   \"open_pattern\": \"\\\\s*(?:```(?:json)?\\\\s*)?\\\\{\\\\s*\\\"name\\\"\\\\s*:\",\n"                \
+    "   \"begin_pattern\": \"\\\\s*\\\"[^\\\"]+\\\"\\\\s*,\\\\s*\\\"arguments\\\"\\\\s*:\\\\s*\\\\{\",\n"    \
+    "   \"body_pattern\": "                                                                                  \
+    "\"\\\\s*(?:(?:```(?:json)?\\\\s*)?\\\\{\\\\s*\\\"name\\\"\\\\s*:)?\\\\s*\\\"(?P<name>[^\\\"]+)"         \
+    "\\\"\\\\s*,"                                                                                            \
+    "\\\\s*\\\"arguments\\\"\\\\s*:\\\\s*(?P<content>\\\\{(?:[^{}\\\"]|\\\"(?:[^\\\"\\\\\\\\]|\\\\\\\\.)*"   \
+    "\\\"|(?P>content))*+\\\\})"                                                                             \
+    "\\\\s*\\\\}\\\\s*(?:```\\\\s*)?\",\n"                                                                   \
+    "   \"content\": \"json\",\n"                                                                            \
+    "   \"transform\": {\"name\": \"{name}\", \"arguments\": \"{content}\"}"
+
 /* Qwen2 to Qwen3 and SmolLM3: calls are {"name": NAME, "arguments": {...}} between <tool_call> and
- * </tool_call>. */
+ * </tool_call>. Qwen2.5-Coder mostly leaves these out. */
 static const char QWEN3[] =
     "{\"start_anchor\": \"<|im_start|>assistant\\n\",\n"
     " \"stray\": [\"</think>\", \"</tool_call>\"],\n"
@@ -70,6 +84,7 @@ static const char QWEN3[] =
     "   \"written\": {\"before\": [\"\\n\"],\n"
     "    \"call\": \"<tool_call>\\n{\\\"name\\\": \\\"{name}\\\", \\\"arguments\\\": "
     "{arguments}}\\n</tool_call>\"}},\n"
+    "  \"plain_calls\": {" PLAIN_CALLS "},\n"
     "  \"content\": {\"close\": [\"<|im_end|>\", \"<|endoftext|>\"]}}}\n";
 
 /* Llama 3: a call is {"name": NAME, "parameters": {...}} to the end of the reply, maybe behind
@@ -92,13 +107,7 @@ static const char LLAMA3[] =
 /* Calls of models that were taught none: the conversation tells how to write them (text/chat/chat_tools.h),
  * and a grammar holds the model to it. */
 #define TOLD_CALLS                                                                                           \
-    "  \"tool_calls\": {\"needs_tools\": true, \"leads\": true,\n"                                           \
-    "   \"open_pattern\": \"\\\\s*\\\\{\\\\s*\\\"name\\\"\\\\s*:\",\n"                                       \
-    "   \"begin_pattern\": \"\\\\s*\\\"[^\\\"]+\\\"\\\\s*,\\\\s*\\\"arguments\\\"\\\\s*:\\\\s*\\\\{\",\n"    \
-    "   \"body_pattern\": \"\\\\s*\\\"(?P<name>[^\\\"]+)\\\"\\\\s*,\\\\s*\\\"arguments\\\"\\\\s*:\\\\s*"     \
-    "(?P<content>\\\\{.*\\\\})\\\\s*\\\\}\\\\s*\\\\z\",\n"                                                   \
-    "   \"content\": \"json\",\n"                                                                            \
-    "   \"transform\": {\"name\": \"{name}\", \"arguments\": \"{content}\"},\n"                              \
+    "  \"tool_calls\": {" PLAIN_CALLS ",\n"                                                                  \
     "   \"written\": {\"alone\": true,\n"                                                                    \
     "    \"call\": \"{\\\"name\\\": \\\"{name}\\\", \\\"arguments\\\": {arguments}}\"}},\n"
 

@@ -121,11 +121,6 @@ static bool can_be_had(const gb_tool_writer *writer, const json_t *schema) {
     return is_good;
 }
 
-static bool is_strict(const json_t *tool) {
-    const json_t *function = json_object_get(tool, "function");
-    return json_is_true(json_object_get(function ? function : tool, "strict"));
-}
-
 /* ---- Calls --------------------------------------------------------------------------------------------- */
 
 /* Names go between marks of the format. */
@@ -143,7 +138,7 @@ gb_expression gb_express_call(const gb_tool_writer *writer, const json_t *tool, 
     if (check_name(name, error) != GUMBEL_OK)
         return 0;
     json_t *schema = close_schema(gb_tool_schema(tool));
-    if (loosened && !is_strict(tool) && !can_be_had(writer, schema)) {
+    if (loosened && !gb_is_strict_tool(tool) && !can_be_had(writer, schema)) {
         json_decref(schema);
         schema = loosen_schema(gb_tool_schema(tool));
     }

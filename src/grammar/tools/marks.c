@@ -38,18 +38,46 @@ gb_expression gb_express_marked(const gb_tool_writer *writer, const char *text, 
     return parts;
 }
 
+static gb_expression any_of(gb_expressions *expressions, const char *bytes) {
+    uint32_t set[8] = {0};
+    for (; *bytes; bytes++)
+        set[(uint8_t)*bytes / 32] |= UINT32_C(1) << (uint8_t)*bytes % 32;
+    return gb_express_repeat(expressions, gb_express_byte_set(expressions, set), 0, GB_NO_END);
+}
+
+/* The beginning of a JSON value, with white space where there may be some. */
+static gb_expression spaced(gb_expressions *expressions, gb_form_text text) {
+    const gb_expression space = any_of(expressions, " \t\r\n");
+    gb_expression all = gb_express_empty(expressions);
+    bool is_string = false;
+    for (size_t i = 0; i < text.length; i++) {
+        const bool is_space = strchr(" \t\r\n", text.text[i]) != NULL;
+        if (is_space && !is_string)
+            continue;
+        const gb_expression items[] = {all, is_string ? gb_express_empty(expressions) : space,
+                                       gb_express_bytes(expressions, text.text + i, 1)};
+        all = gb_express_sequence(expressions, items, 3);
+        is_string ^= text.text[i] == '"';
+    }
+    return all;
+}
+
+/* Up to its first line's end, which need not follow. */
+static gb_expression first_line(gb_expressions *expressions, gb_form_text text) {
+    const char *line = memchr(text.text, '\n', text.length);
+    return gb_express_bytes(expressions, text.text,
+                            line && line > text.text ? (size_t)(line - text.text) : text.length);
+}
+
 /* Where the beginning is no token: bytes without it, or that do not begin so. Special tokens are not among
  * them. */
 static gb_expression without_text(gb_expressions *expressions, gb_form_text begin, bool is_alone) {
     static const uint32_t every_byte[8] = {~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u};
     const gb_expression any =
         gb_express_repeat(expressions, gb_express_byte_set(expressions, every_byte), 0, GB_NO_END);
-    size_t size = begin.length;
-    const char *line = memchr(begin.text, '\n', begin.length);
-    if (line && line > begin.text)
-        size = (size_t)(line - begin.text);
-    const gb_expression before = is_alone ? gb_express_empty(expressions) : any;
-    const gb_expression items[] = {before, gb_express_bytes(expressions, begin.text, size), any};
+    const gb_expression items[] = {is_alone ? gb_express_empty(expressions) : any,
+                                   is_alone ? spaced(expressions, begin) : first_line(expressions, begin),
+                                   any};
     return gb_express_except(expressions, any, gb_express_sequence(expressions, items, 3));
 }
 

@@ -127,23 +127,34 @@ static json_t *arguments_of(const json_t *call, const char **name) {
     return NULL;
 }
 
-static bool are_calls(const json_t *list) {
+/* NULL: there is none. */
+static const json_t *find_tool(const json_t *tools, const char *name) {
+    for (size_t i = 0; i < json_array_size(tools); i++) {
+        const json_t *tool = json_array_get(tools, i);
+        if (strcmp(gb_tool_name(tool), name) == 0)
+            return tool;
+    }
+    return NULL;
+}
+
+/* What has no marks is a call by its name alone. Where no grammar can be made for it, it is none of a strict
+ * tool, whose arguments are promised. */
+static bool may_be_called(const gumbel_reply *reply, const gb_reply_field *field, const char *name) {
+    const json_t *tool = find_tool(reply->tools, name);
+    return !field->needs_tools || (tool && (field->written.call[0].length > 0 || !gb_is_strict_tool(tool)));
+}
+
+static bool are_calls(const gumbel_reply *reply, const gb_reply_field *field, const json_t *list) {
     for (size_t i = 0; i < json_array_size(list); i++) {
         const char *name;
         json_t *arguments = arguments_of(json_array_get(list, i), &name);
         if (!arguments)
             return false;
         json_decref(arguments);
+        if (!may_be_called(reply, field, name))
+            return false;
     }
     return json_array_size(list) > 0;
-}
-
-static bool is_known(const json_t *tools, const char *name) {
-    for (size_t i = 0; i < json_array_size(tools); i++) {
-        if (strcmp(gb_tool_name(json_array_get(tools, i)), name) == 0)
-            return true;
-    }
-    return !tools;
 }
 
 /* The model's own id, or one that prompt, reply and number give. */
@@ -169,7 +180,7 @@ static void add_call(gumbel_reply *reply, const gb_reply_field *field, const jso
     char *id = id_of(reply, call, behind), *copy = gb_copy_string(name, strlen(name));
     reply->parts.failed |= text.failed || !id || !copy;
     gb_add_part(&reply->parts, field, raw, id, copy, &text,
-                is_known(reply->tools, name) ? NULL : "no tool has this name");
+                !reply->tools || find_tool(reply->tools, name) ? NULL : "no tool has this name");
     gb_buffer_free(&text);
     json_decref(arguments);
 }
@@ -190,7 +201,8 @@ bool gb_add_field_parts(gumbel_reply *reply, size_t end, size_t behind, bool is_
     const gb_reply_field *field = &reply->format->fields[reply->field];
     const bool is_call = field->type == GUMBEL_PART_TOOL_CALL;
     json_t *list = json_array();
-    const bool good = read_values(reply, field, end, is_closed, list) && (!is_call || are_calls(list));
+    const bool good =
+        read_values(reply, field, end, is_closed, list) && (!is_call || are_calls(reply, field, list));
     if (good && behind > reply->begin)
         gb_close_text(&reply->parts);
     for (size_t i = 0; good && behind > reply->begin && i < json_array_size(list); i++) {

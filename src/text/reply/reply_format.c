@@ -68,11 +68,9 @@ static gumbel_part_type type_of(const char *name) {
     static const struct {
         const char *name;
         gumbel_part_type type;
-    } known[] = {{"content", GUMBEL_PART_CONTENT},
-                 {"reasoning_content", GUMBEL_PART_REASONING},
-                 {"thinking", GUMBEL_PART_REASONING},
-                 {"reasoning", GUMBEL_PART_REASONING},
-                 {"tool_calls", GUMBEL_PART_TOOL_CALL}};
+    } known[] = {{"content", GUMBEL_PART_CONTENT},      {"reasoning_content", GUMBEL_PART_REASONING},
+                 {"thinking", GUMBEL_PART_REASONING},   {"reasoning", GUMBEL_PART_REASONING},
+                 {"tool_calls", GUMBEL_PART_TOOL_CALL}, {"plain_calls", GUMBEL_PART_TOOL_CALL}};
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (strcmp(known[i].name, name) == 0)
             return known[i].type;

@@ -55,7 +55,7 @@ typedef struct gb_reply_field {
     bool transforms_each;
     const char *join; /* between the texts of several parts in the message */
     bool leads;       /* it opens only where no text stands before it */
-    bool needs_tools; /* it does not open where the model was given none */
+    bool needs_tools; /* it opens only where the model was given tools, and calls one of them */
     bool is_streamed; /* its text is given out as it comes; otherwise when it is complete */
     uint32_t within;  /* fields in whose text it may open, a bit for each */
     uint32_t ends;    /* fields whose text its opening ends */

@@ -23,6 +23,10 @@ const char *gb_tool_name(const json_t *tool) {
     return json_string_value(json_object_get(function_of(tool), "name"));
 }
 
+bool gb_is_strict_tool(const json_t *tool) {
+    return json_is_true(json_object_get(function_of(tool), "strict"));
+}
+
 const json_t *gb_tool_schema(const json_t *tool) {
     const json_t *function = function_of(tool), *schema = json_object_get(function, "parameters");
     return schema ? schema : json_object_get(function, "input_schema");

@@ -31,6 +31,7 @@ void gb_argument_types(const json_t *schema, const char *name, gb_type_list *typ
 /* The schema of a tool's arguments; NULL: it has none. */
 const json_t *gb_tool_schema(const json_t *tool);
 const char *gb_tool_name(const json_t *tool);
+bool gb_is_strict_tool(const json_t *tool);
 
 /* Gives the members of arguments, an object, the types that the tool called so asks for, where they can have
  * them. tools may be NULL. is_text: the arguments were written without types, so that a string may be

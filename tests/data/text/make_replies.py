@@ -220,6 +220,21 @@ case("qwen3", SILENT, QWEN3_CALL + "\n" + QWEN3_CALL,
      message(None, None, [call("get_weather", city="Paris", days=3)] * 2), "tt")
 case("qwen3", SILENT, "<tool_call>\nnothing\n</tool_call>", message("<tool_call>\nnothing\n</tool_call>"), "c", 1)
 
+BARE_CALL = json_call("get_weather", "arguments", city="Paris", days=3)
+for bare in (BARE_CALL + "<|im_end|>", "```json\n" + BARE_CALL + "\n```<|im_end|>", "\n" + BARE_CALL):
+    case("qwen3", SILENT, bare, message(None, None, [call("get_weather", city="Paris", days=3)]), "t")
+case("qwen3", SILENT, BARE_CALL + "\n" + json_call("get_weather", "arguments", city='}"{', options={"a": {}}) + "<|im_end|>",
+     message(None, None, [call("get_weather", city="Paris", days=3), call("get_weather", city='}"{', options={"a": {}})]),
+     "tt")
+case("qwen3", SILENT, "```json\n" + BARE_CALL + "\n```\n```json\n" + BARE_CALL + "\n```<|im_end|>",
+     message(None, None, [call("get_weather", city="Paris", days=3)] * 2), "tt")
+case("qwen3", THINK, "I look.\n</think>\n\n" + BARE_CALL + "<|im_end|>",
+     message(None, "I look.", [call("get_weather", city="Paris", days=3)]), "rt")
+case("qwen3", SILENT, BARE_CALL + "<|im_end|>", message(BARE_CALL), "c", tools=None)
+case("qwen3", SILENT, "So: " + BARE_CALL + "<|im_end|>", message("So: " + BARE_CALL), "c")
+case("qwen3", SILENT, BARE_CALL + " Done.<|im_end|>", message(BARE_CALL + " Done."), "c", 1)
+case("qwen3", SILENT, '{"name": "ada", "arguments": {}}<|im_end|>', message('{"name": "ada", "arguments": {}}'), "c", 1)
+
 # ---- Llama 3 ----
 HEADER = "<|start_header_id|>assistant<|end_header_id|>\n\n"
 case("llama3", HEADER, "Hello!<|eot_id|>", message("Hello!"), "c")
