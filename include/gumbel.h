@@ -383,7 +383,8 @@ typedef struct gumbel_chat_options {
     bool no_generation_prompt;   /* end after the last message, without opening the assistant's turn */
     bool continue_final_message; /* end within the last message, for the model to go on with its content */
     const char *messages_json;   /* the messages as an array such as OpenAI's API has, in place of messages */
-    const char *tools;           /* a JSON array of {"type": "function", "function": {...}}; NULL: none */
+    const char *tools; /* a JSON array of {"type": "function", "function": {...}}; NULL: none. Where the
+                          template has no place for them they are written into a message */
     const char *template_kwargs; /* a JSON object of more variables for the template; NULL: none */
     const char *template_name;   /* NULL: "tool_use" where there are tools and such a template, else "default"
                                   */
@@ -426,8 +427,7 @@ GUMBEL_API gumbel_status gumbel_chat_render(const gumbel_tokenizer *tokenizer, c
 GUMBEL_API const char *gumbel_chat_template(const gumbel_tokenizer *tokenizer, const char *name);
 
 /* Whether the template that the options (NULL: the defaults) choose for a conversation with tools has a place
- * for them. gumbel_chat_encode writes tools into the first system message where it has none. False as well
- * where there is no such template. Thread-safe. */
+ * for them. False as well where there is no such template. Thread-safe. */
 GUMBEL_API bool gumbel_chat_shows_tools(const gumbel_tokenizer *tokenizer,
                                         const gumbel_chat_options *options);
 
@@ -449,7 +449,7 @@ typedef enum gumbel_part_type {
 typedef struct gumbel_reply_options {
     size_t size;
     /* The tools that the model was given, a JSON list as in OpenAI's or Anthropic's API: arguments get the
-     * types of their schemas. NULL: they are as the model wrote them. */
+     * types of their schemas. NULL: they are as the model wrote them, and what has no marks is no call. */
     const char *tools;
     /* What the model replies to, or its end, which shows what the generation prompt has opened or begun: the
      * tokens, or the text where there are none. */
@@ -777,7 +777,8 @@ typedef enum gumbel_grammar_kind {
     GUMBEL_GRAMMAR_TEXT = 6         /* any text; of answers with tools */
 } gumbel_grammar_kind;
 
-/* Whether an answer calls tools. */
+/* Whether an answer calls tools. Where a call is the whole reply, as Llama 3's and those without marks are
+ * (docs/chat.md), there is at most one, in place of a text. */
 typedef enum gumbel_tool_choice {
     GUMBEL_TOOLS_AUTO = 0,     /* it may: of any text, anywhere in it; otherwise instead of the text */
     GUMBEL_TOOLS_REQUIRED = 1, /* it is calls alone */

@@ -16,7 +16,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { GEMMA, QWEN, OWN, FORMATS, IS_TOKENS = 8, IS_SHORT = 16, HAS_PROMPT = 32, MOST_INPUT = 8192 };
+enum { OWN = 2, FORMATS = 6, IS_TOKENS = 8, IS_SHORT = 16, HAS_PROMPT = 32, MOST_INPUT = 8192 };
 
 static const char TOOLS[] =
     "[{\"name\":\"f\",\"parameters\":{\"properties\":{\"a\":{\"type\":\"integer\"},\"b\":{\"type\":["
@@ -42,8 +42,8 @@ static gumbel_tokenizer *tokenizer_once(void) {
 static bool use_format(gumbel_tokenizer *tokenizer, int which, const uint8_t *data, size_t size,
                        size_t *used) {
     static int last = -1;
-    const char *known =
-        which == OWN ? (const char *)data : gb_known_reply_format(which == QWEN ? "qwen3_5" : "gemma4");
+    static const char *const names[FORMATS] = {"gemma4", "qwen3_5", "", "qwen3", "llama3", "plain"};
+    const char *known = which == OWN ? (const char *)data : gb_known_reply_format(names[which]);
     const size_t length = which == OWN ? strnlen(known, size) : strlen(known);
     *used = which == OWN ? length + (length < size) : 0;
     if (which == last && which != OWN)

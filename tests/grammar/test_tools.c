@@ -92,10 +92,11 @@ typedef struct text_case {
     bool is_call, is_mixed; /* taken where calls are required; where the model chooses */
 } text_case;
 
-static void check_texts(const gumbel_tokenizer *tokenizer, const text_case *cases, size_t count) {
+static void check_texts_with(const gumbel_tokenizer *tokenizer, const char *given, const text_case *cases,
+                             size_t count) {
     gumbel_grammar *required =
-        compile(tokenizer, (gumbel_grammar_options){.tool_choice = GUMBEL_TOOLS_REQUIRED});
-    gumbel_grammar *mixed = compile(tokenizer, (gumbel_grammar_options){0});
+        compile(tokenizer, (gumbel_grammar_options){.tools = given, .tool_choice = GUMBEL_TOOLS_REQUIRED});
+    gumbel_grammar *mixed = compile(tokenizer, (gumbel_grammar_options){.tools = given});
     for (size_t i = 0; i < count; i++)
         if (takes(tokenizer, required, cases[i].text) != cases[i].is_call ||
             takes(tokenizer, mixed, cases[i].text) != cases[i].is_mixed)
@@ -103,6 +104,10 @@ static void check_texts(const gumbel_tokenizer *tokenizer, const text_case *case
                      takes(tokenizer, mixed, cases[i].text));
     gumbel_grammar_destroy(required);
     gumbel_grammar_destroy(mixed);
+}
+
+static void check_texts(const gumbel_tokenizer *tokenizer, const text_case *cases, size_t count) {
+    check_texts_with(tokenizer, tools, cases, count);
 }
 
 #define STRING "<|\"|>"
@@ -194,25 +199,43 @@ static void qwen3s_calls(void **state) {
 
 #define ALONE(name, key, arguments) "{\"name\": \"" name "\", \"" key "\": {" arguments "}}"
 
-/* A call is the whole reply where it has no marks, so that an answer may speak of one. */
+/* A call is the whole reply where it has no marks, so that an answer may speak of one, or be JSON. */
 static void calls_that_stand_alone(void **state) {
     (void)state;
+    static const char strict[] = "[{\"name\": \"clock\", \"input_schema\": {}}, {\"name\": \"weather\", "
+                                 "\"strict\": true, \"parameters\":"
+                                 " {\"properties\": {\"town\": {\"type\": \"string\", \"maxLength\": 8}, "
+                                 "\"days\": {\"type\": \"integer\","
+                                 " \"maximum\": 12}}, \"required\": [\"town\", \"days\"]}}]";
     static const text_case llamas[] = {
         {ALONE("weather", "parameters", "\"town\": \"Rome\", \"days\": 3"), true, true},
         {ALONE("clock", "arguments", ""), false, false},
         {ALONE("clock", "parameters", "") "\n" ALONE("clock", "parameters", ""), false, false},
         {"\n{ \"name\" : \"clock\", \"parameters\": {}}", false, false},
+        {"{\"name\": \"Ada\", \"age\": 36}", false, true},
     };
     static const text_case plains[] = {
         {ALONE("clock", "arguments", ""), true, true},
         {"So: " ALONE("clock", "arguments", ""), false, true},
         {"{\"name of a town\": 1}", false, true},
-        {ALONE("clocks", "arguments", ""), false, false},
+        {ALONE("clocks", "arguments", ""), false, true},
         {ALONE("weather", "arguments", "\"town\": \"Rome\", \"days\": 13"), false, false},
         {ALONE("clock", "arguments", "") ".", false, false},
     };
-    check_texts(llama3, llamas, sizeof llamas / sizeof llamas[0]);
-    check_texts(plain, plains, sizeof plains / sizeof plains[0]);
+    check_texts_with(llama3, strict, llamas, sizeof llamas / sizeof llamas[0]);
+    check_texts_with(plain, strict, plains, sizeof plains / sizeof plains[0]);
+}
+
+/* Nothing is taken from a model whose marks are not known, unless a tool is strict. */
+static void calls_without_marks_are_the_models(void **state) {
+    (void)state;
+    static const text_case cases[] = {
+        {"<think>So.</think> <tool_call>clock", false, true},
+        {ALONE("weather", "arguments", "\"days\": 13"), false, true},
+        {"", false, true},
+    };
+    check_texts(plain, cases, sizeof cases / sizeof cases[0]);
+    check_texts(llama3, cases, sizeof cases / sizeof cases[0]);
 }
 
 /* ---- Choices ------------------------------------------------------------------------------------------- */
@@ -423,6 +446,7 @@ int main(void) {
         cmocka_unit_test(qwens_calls),
         cmocka_unit_test(qwen3s_calls),
         cmocka_unit_test(calls_that_stand_alone),
+        cmocka_unit_test(calls_without_marks_are_the_models),
         cmocka_unit_test(choices),
         cmocka_unit_test(errors),
         cmocka_unit_test(what_cannot_be_had_is_left_out),

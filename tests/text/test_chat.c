@@ -331,6 +331,8 @@ static void tools_are_told_where_they_have_no_place(void **state) {
     "You can call these functions:\n{\"name\": \"f\"}\n{\"name\": \"g\"}\n\nTo call one, answer with a "     \
     "JSON object "                                                                                           \
     "of its name and its arguments alone: {\"name\": NAME, \"arguments\": {...}}"
+#define CALLS                                                                                                \
+    "<assistant:{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n\n{\"name\": \"f\", \"arguments\": {\"a}>"
     const char *const parts[] = {"Be brief."};
     const gumbel_tool_call calls[] = {{.size = sizeof *calls, .name = "f", .arguments = "{\"a\":1}"},
                                       {.size = sizeof *calls, .name = "f", .arguments = "{\"a"}};
@@ -340,16 +342,24 @@ static void tools_are_told_where_they_have_no_place(void **state) {
     gumbel_message listed[] = {MESSAGE(.role = "system", .parts = parts, .part_count = 1), messages[1]};
     gumbel_chat_options options = {
         .size = sizeof options, .no_generation_prompt = true, .template_text = plain, .tools = tools};
+    static const char *const templates[] = {"{{ message['tools'] }}", "{{ m.tools }}",  "{{ my_tools }}",
+                                            "{{ toolset }}",          "{% if tools %}", "{{tools}}"};
     gumbel_tokenizer *tokenizer = with_template("unused");
+    for (size_t i = 0; i < sizeof templates / sizeof templates[0]; i++) {
+        const gumbel_chat_options shown = {.size = sizeof shown, .template_text = templates[i]};
+        assert_int_equal(gumbel_chat_shows_tools(tokenizer, &shown), i >= 4);
+    }
     check_text(tokenizer, messages, 2, &options, "<system:Be brief.\n\n" TOLD "><user:Hi>");
-    check_text(tokenizer, messages + 1, 1, &options, "<system:" TOLD "><user:Hi>");
+    check_text(tokenizer, messages + 1, 1, &options, "<user:" TOLD "\n\nHi>");
+    check_text(tokenizer, messages + 2, 1, &options, "<system:" TOLD ">" CALLS);
     check_text(tokenizer, listed, 2, &options, "<system:Be brief.\n" TOLD "><user:Hi>");
     assert_false(gumbel_chat_shows_tools(tokenizer, &options));
     options.tools = NULL;
-    check_text(tokenizer, messages + 1, 2, &options,
-               "<user:Hi><assistant:{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n\n{\"name\": \"f\", "
-               "\"arguments\": "
-               "{\"a}>");
+    check_text(tokenizer, messages + 1, 2, &options, "<user:Hi>" CALLS);
+    messages[2].content = "I look";
+    options.continue_final_message = true;
+    check_text(tokenizer, messages + 1, 2, &options, "<user:Hi><assistant:I look");
+    options.continue_final_message = false;
     options.tools = tools;
     options.template_text = "{{ tools[1].name }}{{ messages[0].content }}";
     check_text(tokenizer, messages + 1, 1, &options, "gHi");

@@ -35,7 +35,7 @@ static json_t *calls_of(const json_t *format) {
 /* Hugging Face's formats do not say how calls are written: where they are read as the family's are, they are
  * written so. */
 static void add_written(json_t *own, const char *known) {
-    json_t *family = known ? json_loads(known, 0, NULL) : NULL;
+    json_t *family = json_loads(known, 0, NULL);
     json_t *calls = calls_of(own), *written = json_object_get(calls_of(family), "written");
     const json_t *content = json_object_get(calls, "content");
     const bool is_told = json_object_get(calls_of(family), "needs_tools") != NULL; /* not the model's own */
@@ -72,7 +72,7 @@ gumbel_status gb_choose_reply_format(const char *directory, const gb_blob *templ
         status = read_own(path, known, log, log_user, bytes, error);
     gb_free(path);
     GB_TRY(status);
-    if (bytes->size == 0 && known)
+    if (bytes->size == 0)
         gb_buffer_append(bytes, known, strlen(known) + 1);
     return bytes->failed ? gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for a reply format") : GUMBEL_OK;
 }

@@ -53,17 +53,17 @@ static const char QWEN3_5[] =
     "\"<tool_call>\", \"</tool_call>\"]}},\n"
     "  \"content\": {\"close\": [\"<|im_end|>\", \"<|endoftext|>\"]}}}\n";
 
-/* Calls without marks are the whole reply, maybe in a fence of Markdown. */
-#define PLAIN_CALLS                                                                                          \
+/* Calls without marks are the whole reply; fence and fence_end: what may stand around each. */
+#define PLAIN_CALLS(fence, fence_end)                                                                        \
     "   \"needs_tools\": true, \"leads\": true,\n"                                                           \
-    "   \"open_pattern\": \"\\\\s*(?:```(?:json)?\\\\s*)?\\\\{\\\\s*\\\"name\\\"\\\\s*:\",\n"                \
+    "   \"open_pattern\": \"\\\\s*" fence "\\\\{\\\\s*\\\"name\\\"\\\\s*:\",\n"                              \
     "   \"begin_pattern\": \"\\\\s*\\\"[^\\\"]+\\\"\\\\s*,\\\\s*\\\"arguments\\\"\\\\s*:\\\\s*\\\\{\",\n"    \
     "   \"body_pattern\": "                                                                                  \
-    "\"\\\\s*(?:(?:```(?:json)?\\\\s*)?\\\\{\\\\s*\\\"name\\\"\\\\s*:)?\\\\s*\\\"(?P<name>[^\\\"]+)"         \
+    "\"\\\\s*(?:" fence "\\\\{\\\\s*\\\"name\\\"\\\\s*:)?\\\\s*\\\"(?P<name>[^\\\"]+)"                       \
     "\\\"\\\\s*,"                                                                                            \
     "\\\\s*\\\"arguments\\\"\\\\s*:\\\\s*(?P<content>\\\\{(?:[^{}\\\"]|\\\"(?:[^\\\"\\\\\\\\]|\\\\\\\\.)*"   \
     "\\\"|(?P>content))*+\\\\})"                                                                             \
-    "\\\\s*\\\\}\\\\s*(?:```\\\\s*)?\",\n"                                                                   \
+    "\\\\s*\\\\}\\\\s*" fence_end "\",\n"                                                                    \
     "   \"content\": \"json\",\n"                                                                            \
     "   \"transform\": {\"name\": \"{name}\", \"arguments\": \"{content}\"}"
 
@@ -84,8 +84,10 @@ static const char QWEN3[] =
     "   \"written\": {\"before\": [\"\\n\"],\n"
     "    \"call\": \"<tool_call>\\n{\\\"name\\\": \\\"{name}\\\", \\\"arguments\\\": "
     "{arguments}}\\n</tool_call>\"}},\n"
-    "  \"plain_calls\": {" PLAIN_CALLS "},\n"
-    "  \"content\": {\"close\": [\"<|im_end|>\", \"<|endoftext|>\"]}}}\n";
+    "  \"plain_calls\": {" PLAIN_CALLS(
+        "(?:```(?:json)?\\\\s*)?",
+        "(?:```\\\\s*)?") "},\n"
+                          "  \"content\": {\"close\": [\"<|im_end|>\", \"<|endoftext|>\"]}}}\n";
 
 /* Llama 3: a call is {"name": NAME, "parameters": {...}} to the end of the reply, maybe behind
  * <|python_tag|>. */
@@ -104,12 +106,13 @@ static const char LLAMA3[] =
     "    \"call\": \"{\\\"name\\\": \\\"{name}\\\", \\\"parameters\\\": {arguments}}\"}},\n"
     "  \"content\": {\"close\": [\"<|eot_id|>\", \"<|eom_id|>\", \"<|end_of_text|>\"]}}}\n";
 
-/* Calls of models that were taught none: the conversation tells how to write them (text/chat/chat_tools.h),
- * and a grammar holds the model to it. */
+/* Calls of models whose own are not known: the conversation tells how to write them where the template shows
+ * no tools (text/chat/chat_tools.h), and a grammar holds the model to it. */
 #define TOLD_CALLS                                                                                           \
-    "  \"tool_calls\": {" PLAIN_CALLS ",\n"                                                                  \
-    "   \"written\": {\"alone\": true,\n"                                                                    \
-    "    \"call\": \"{\\\"name\\\": \\\"{name}\\\", \\\"arguments\\\": {arguments}}\"}},\n"
+    "  \"tool_calls\": {" PLAIN_CALLS(                                                                       \
+        "", "") ",\n"                                                                                        \
+                "   \"written\": {\"alone\": true,\n"                                                        \
+                "    \"call\": \"{\\\"name\\\": \\\"{name}\\\", \\\"arguments\\\": {arguments}}\"}},\n"
 
 /* No marks: what the model writes is content as it stands. */
 static const char PLAIN[] =

@@ -105,8 +105,9 @@ static gb_expression express_calls(const gb_tool_writer *writer, gb_expression c
 }
 
 /* Free text in which calls stand, or in place of which one does. */
-static gb_expression express_mixed(const gb_tool_writer *writer, gb_expression call, bool is_single) {
-    const gb_expression text = gb_express_free_text(writer), items[] = {call, text};
+static gb_expression express_mixed(const gb_tool_writer *writer, const json_t *tools, gb_expression call,
+                                   bool is_single) {
+    const gb_expression text = gb_express_free_text(writer, tools), items[] = {call, text};
     if (writer->field->written.is_alone)
         return gb_express_choice(writer->expressions, items, 2);
     const gb_expression more =
@@ -115,16 +116,33 @@ static gb_expression express_mixed(const gb_tool_writer *writer, gb_expression c
     return gb_express_sequence(writer->expressions, (gb_expression[]){text, more}, 2);
 }
 
+static bool has_strict(const json_t *tools) {
+    for (size_t i = 0; i < json_array_size(tools); i++)
+        if (gb_is_strict_tool(json_array_get(tools, i)))
+            return true;
+    return false;
+}
+
+/* Calls that have no marks are left to the model unless a tool is strict: it may have marks of its own that
+ * the format does not know, and a mask would take them away. */
+static bool is_unheld(const struct gb_reply_field *field, const json_t *tools,
+                      const gumbel_grammar_options *options) {
+    return field->written.is_alone && options->tool_choice == GUMBEL_TOOLS_AUTO && !options->tool_name &&
+           !has_strict(tools);
+}
+
 static gb_expression express_answer(const gb_tool_writer *writer, const json_t *tools,
                                     const gumbel_grammar_options *options, gb_expression answer,
                                     bool loosened, gumbel_error *error) {
     if (options->tool_choice == GUMBEL_TOOLS_NONE)
-        return gb_express_free_text(writer);
+        return gb_express_free_text(writer, tools);
+    if (!answer && is_unheld(writer->field, tools, options))
+        return gb_express_any_tokens(writer->expressions);
     const gb_expression call = express_any_call(writer, tools, options, loosened, error);
     if (!call)
         return 0;
     if (options->tool_choice == GUMBEL_TOOLS_AUTO && !options->tool_name && !answer)
-        return express_mixed(writer, call, options->single_call);
+        return express_mixed(writer, tools, call, options->single_call);
     const bool is_single = options->single_call || options->tool_name || writer->field->written.is_alone;
     const gb_expression calls = express_calls(writer, call, is_single);
     if (options->tool_choice == GUMBEL_TOOLS_REQUIRED || options->tool_name)
@@ -135,11 +153,15 @@ static gb_expression express_answer(const gb_tool_writer *writer, const json_t *
 bool gb_is_free_text(const gumbel_tokenizer *tokenizer, const gumbel_grammar_options *options) {
     const struct gb_reply_field *field = NULL;
     size_t size;
+    json_t *tools;
     if (options->kind != GUMBEL_GRAMMAR_TEXT || options->tool_choice != GUMBEL_TOOLS_AUTO ||
-        options->tool_name || options->single_call || find_field(tokenizer, &field, NULL) != GUMBEL_OK)
+        options->tool_name || find_field(tokenizer, &field, NULL) != GUMBEL_OK ||
+        gb_read_tools(options->tools, &tools, NULL) != GUMBEL_OK)
         return false;
+    const bool unheld = is_unheld(field, tools, options);
+    json_decref(tools);
     const gb_form_text begin = field->written.call[0];
-    return gb_find_mark(tokenizer, begin.text, begin.length, &size) >= 0;
+    return unheld || (!options->single_call && gb_find_mark(tokenizer, begin.text, begin.length, &size) >= 0);
 }
 
 gb_expression gb_express_tools(gb_expressions *expressions, const gumbel_tokenizer *tokenizer,

@@ -29,8 +29,7 @@ gb_expression gb_express_tools(gb_expressions *expressions, const gumbel_tokeniz
                                gumbel_error *error);
 
 /* Whether any token may follow where such an answer may end: free text, in which the mark of a call is a
- * token.
- */
+ * token, or that is held to nothing. */
 bool gb_is_free_text(const gumbel_tokenizer *tokenizer, const gumbel_grammar_options *options);
 
 /* ---- Parts --------------------------------------------------------------------------------------------- */
@@ -49,7 +48,11 @@ gb_expression gb_express_marked(const gb_tool_writer *writer, const char *text, 
  */
 int32_t gb_find_mark(const gumbel_tokenizer *tokenizer, const char *text, size_t length, size_t *size);
 
-/* Any text without calls: what begins one is not in it. */
-gb_expression gb_express_free_text(const gb_tool_writer *writer);
+/* Any text without calls of the tools: what begins one is not in it. Where that is no token, special tokens
+ * are not in it either. 0: no memory. */
+gb_expression gb_express_free_text(const gb_tool_writer *writer, const json_t *tools);
+
+/* Any tokens but those that end the answer. */
+gb_expression gb_express_any_tokens(gb_expressions *expressions);
 
 #endif

@@ -5,25 +5,18 @@
 #include "base/byte_buffer.h"
 #include "base/memory.h"
 #include "text/base/utf8.h"
+#include "text/chat/chat_messages.h"
 #include "text/jinja/jinja.h"
 
 #include <string.h>
 
-static const char *role_of(const json_t *message) {
-    return json_string_value(json_object_get(message, "role"));
-}
-
 static bool has_role(const json_t *message, const char *role) {
-    return strcmp(role_of(message), role) == 0;
-}
-
-static bool is_system(const json_t *message) {
-    return has_role(message, "system") || has_role(message, "developer");
+    return strcmp(gb_chat_role(message), role) == 0;
 }
 
 static size_t count_leading_systems(const json_t *messages) {
     size_t count = 0;
-    while (count < json_array_size(messages) && is_system(json_array_get(messages, count)))
+    while (count < json_array_size(messages) && gb_chat_is_system(json_array_get(messages, count)))
         count++;
     return count;
 }
@@ -48,7 +41,7 @@ static bool has_text_arguments(const json_t *message) {
 
 static bool can_join(const json_t *before, const json_t *message) {
     return (has_role(message, "user") || has_role(message, "assistant")) &&
-           strcmp(role_of(before), role_of(message)) == 0;
+           strcmp(gb_chat_role(before), gb_chat_role(message)) == 0;
 }
 
 static int forms_of(const json_t *message) {
@@ -70,7 +63,7 @@ int gb_chat_possible_forms(const json_t *messages) {
     for (size_t i = 0; i < json_array_size(messages); i++) {
         const json_t *message = json_array_get(messages, i);
         forms |= forms_of(message);
-        if (is_system(message) && i >= systems)
+        if (gb_chat_is_system(message) && i >= systems)
             forms |= GB_CHAT_USERS_RULES | GB_CHAT_USERS_RESULTS | GB_CHAT_NEIGHBOURS;
         if (i > 0 && can_join(json_array_get(messages, i - 1), message))
             forms |= GB_CHAT_NEIGHBOURS;
@@ -135,8 +128,9 @@ static bool wrap_arguments(json_t *call) {
 }
 
 static bool change_role(json_t *message, int wanted) {
-    const bool is_users = (is_system(message) && (wanted & (GB_CHAT_USERS_RULES | GB_CHAT_USERS_RESULTS))) ||
-                          (has_role(message, "tool") && (wanted & GB_CHAT_USERS_RESULTS));
+    const bool is_users =
+        (gb_chat_is_system(message) && (wanted & (GB_CHAT_USERS_RULES | GB_CHAT_USERS_RESULTS))) ||
+        (has_role(message, "tool") && (wanted & GB_CHAT_USERS_RESULTS));
     return !is_users || json_object_set_new_nocheck(message, "role", json_string_nocheck("user")) == 0;
 }
 
@@ -276,7 +270,7 @@ static bool has_content(const char *text, size_t length, const json_t *content) 
 bool gb_chat_lacks_rules(const json_t *messages, const char *text, size_t length) {
     for (size_t i = 1; i < json_array_size(messages); i++) {
         const json_t *message = json_array_get(messages, i);
-        if (is_system(message) && !has_content(text, length, json_object_get(message, "content")))
+        if (gb_chat_is_system(message) && !has_content(text, length, json_object_get(message, "content")))
             return true;
     }
     return false;

@@ -285,7 +285,16 @@ gumbel_status gb_chat_check_tools(const json_t *tools, gumbel_error *error) {
     return GUMBEL_OK;
 }
 
-/* ---- Other roles ---- */
+/* ---- Roles ---- */
+
+const char *gb_chat_role(const json_t *message) {
+    return json_string_value(json_object_get(message, "role"));
+}
+
+bool gb_chat_is_system(const json_t *message) {
+    const char *role = gb_chat_role(message);
+    return role && (strcmp(role, "system") == 0 || strcmp(role, "developer") == 0);
+}
 
 bool gb_chat_rename_developer(json_t *messages) {
     bool good = true;

@@ -29,6 +29,10 @@ gumbel_status gb_chat_complete_messages(json_t *messages, json_t **written, gumb
 /* Checks that each tool is an object with a name. Errors: ARGUMENT, naming the tool. */
 gumbel_status gb_chat_check_tools(const json_t *tools, gumbel_error *error);
 
+/* Of a message that was checked. */
+const char *gb_chat_role(const json_t *message);
+bool gb_chat_is_system(const json_t *message); /* or the developer's */
+
 /* "developer" becomes "system". False: no memory. */
 bool gb_chat_rename_developer(json_t *messages);
 

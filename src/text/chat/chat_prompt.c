@@ -61,11 +61,6 @@ static size_t common_with(const conversation *c, const gumbel_message *messages,
     return common;
 }
 
-static bool is_system(const json_t *message) {
-    const char *role = json_string_value(json_object_get(message, "role"));
-    return role && (strcmp(role, "system") == 0 || strcmp(role, "developer") == 0);
-}
-
 /* The conversation's first messages as JSON, and a user's who says what nobody does. NULL: no memory. */
 static char *other_conversation(const conversation *c) {
     json_t *all = NULL, *first = json_array();
@@ -74,7 +69,7 @@ static char *other_conversation(const conversation *c) {
             ? gb_chat_read_json("messages", c->options.messages_json, JSON_ARRAY, &all, NULL)
             : gb_chat_messages_to_json(c->messages, c->count, &all, NULL);
     bool good = status == GUMBEL_OK && first;
-    for (size_t i = 0; good && i < json_array_size(all) && is_system(json_array_get(all, i)); i++)
+    for (size_t i = 0; good && i < json_array_size(all) && gb_chat_is_system(json_array_get(all, i)); i++)
         good = json_array_append(first, json_array_get(all, i)) == 0;
     good =
         good && json_array_append_new(first, json_pack("{s:s, s:s}", "role", "user", "content", "\x01")) == 0;

@@ -109,13 +109,18 @@ static gumbel_status tag_final_message(conversation *c, gumbel_error *error) {
     return json_object_set_new_nocheck(owner, key, value) == 0 ? GUMBEL_OK : no_memory(error);
 }
 
+/* Messages that are not continued. */
+static size_t count_finished(const conversation *c) {
+    return json_array_size(c->messages) - (c->options->continue_final_message ? 1 : 0);
+}
+
 static gumbel_status read_conversation(conversation *c, const gb_chat_section *section,
                                        const gumbel_message *messages, size_t count, gumbel_error *error) {
     GB_TRY(read_messages(c, messages, count, error));
     GB_TRY(read_tools(c, error));
     GB_TRY(read_more(c, error));
     GB_TRY(choose_template(c, section, error));
-    GB_TRY(gb_chat_tell_calls(c->messages, c->template_text, error));
+    GB_TRY(gb_chat_tell_calls(c->messages, count_finished(c), c->template_text, error));
     if (c->tools && !gb_chat_shows_tools(c->template_text))
         GB_TRY(gb_chat_tell_tools(c->messages, c->tools, error));
     return c->options->continue_final_message ? tag_final_message(c, error) : GUMBEL_OK;

@@ -3,24 +3,34 @@
 
 #include "base/byte_buffer.h"
 #include "base/memory.h"
+#include "text/chat/chat_messages.h"
 #include "text/jinja/jinja.h"
+#include "text/reply/tool_types.h"
 
+#include <ctype.h>
 #include <string.h>
 
 static const char there_are[] = "You can call these functions:\n";
 static const char how[] = "\nTo call one, answer with a JSON object of its name and its arguments alone: "
                           "{\"name\": NAME, \"arguments\": {...}}";
 
+static bool is_of_name(char c) {
+    return isalnum((unsigned char)c) || c == '_';
+}
+
+/* The variable, and not a member of that name, which messages may have. */
 bool gb_chat_shows_tools(const char *template_text) {
-    return strstr(template_text, "tools") != NULL;
+    const size_t length = strlen("tools");
+    for (const char *at = template_text; (at = strstr(at, "tools")); at += length) {
+        const char before = at == template_text ? ' ' : at[-1];
+        if (!is_of_name(before) && !strchr(".'\"", before) && !is_of_name(at[length]))
+            return true;
+    }
+    return false;
 }
 
 static gumbel_status no_memory(gumbel_error *error) {
     return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the tools of a conversation");
-}
-
-static const char *role_of(const json_t *message) {
-    return json_string_value(json_object_get(message, "role"));
 }
 
 static void append(gb_byte_buffer *text, const char *string) {
@@ -69,30 +79,47 @@ static bool add_paragraph(json_t *message, json_t *text) {
 
 /* ---- Tools --------------------------------------------------------------------------------------------- */
 
-/* OpenAI's tools have the function within, others are one. */
-static const json_t *function_of(const json_t *tool) {
-    const json_t *function = json_object_get(tool, "function");
-    return function ? function : tool;
-}
-
 static json_t *describe(const json_t *tools) {
     gb_byte_buffer text = {0};
     append(&text, there_are);
     for (size_t i = 0; i < json_array_size(tools); i++) {
-        append_json(&text, function_of(json_array_get(tools, i)));
+        append_json(&text, gb_tool_function(json_array_get(tools, i)));
         append(&text, "\n");
     }
     append(&text, how);
     return string_of(&text);
 }
 
+static json_t *first_user(const json_t *messages) {
+    for (size_t i = 0; i < json_array_size(messages); i++)
+        if (strcmp(gb_chat_role(json_array_get(messages, i)), "user") == 0)
+            return json_array_get(messages, i);
+    return NULL;
+}
+
+/* Puts the text, which is released, before the content. */
+static bool put_before(json_t *message, json_t *text) {
+    json_t *content = json_object_get(message, "content");
+    bool good = text != NULL;
+    if (good && json_is_array(content))
+        good = json_array_insert_new(content, 0, json_pack("{s:s, s:O}", "type", "text", "text", text)) == 0;
+    else if (good)
+        good = json_object_set_new_nocheck(message, "content", paragraphs(text, content)) == 0;
+    json_decref(text);
+    return good;
+}
+
 gumbel_status gb_chat_tell_tools(json_t *messages, const json_t *tools, gumbel_error *error) {
-    json_t *first = json_array_get(messages, 0), *text = describe(tools);
-    const bool has_system = strcmp(role_of(first), "system") == 0 || strcmp(role_of(first), "developer") == 0;
-    if (!text || has_system)
-        return add_paragraph(first, text) ? GUMBEL_OK : no_memory(error);
-    json_t *message = json_pack("{s:s, s:o}", "role", "system", "content", text);
-    return json_array_insert_new(messages, 0, message) == 0 ? GUMBEL_OK : no_memory(error);
+    json_t *first = json_array_get(messages, 0), *user = first_user(messages), *text = describe(tools);
+    bool good = text != NULL;
+    if (!good || gb_chat_is_system(first))
+        good = add_paragraph(first, text);
+    else if (user)
+        good = put_before(user, text);
+    else
+        good = json_array_insert_new(messages, 0,
+                                     json_pack("{s:s, s:o}", "role", "system", "content", text)) == 0;
+    return good ? GUMBEL_OK : no_memory(error);
 }
 
 /* ---- Calls --------------------------------------------------------------------------------------------- */
@@ -112,10 +139,11 @@ static json_t *describe_call(const json_t *call) {
     return string_of(&text);
 }
 
-gumbel_status gb_chat_tell_calls(json_t *messages, const char *template_text, gumbel_error *error) {
+gumbel_status gb_chat_tell_calls(json_t *messages, size_t count, const char *template_text,
+                                 gumbel_error *error) {
     if (strstr(template_text, "tool_calls"))
         return GUMBEL_OK;
-    for (size_t i = 0; i < json_array_size(messages); i++) {
+    for (size_t i = 0; i < count; i++) {
         json_t *message = json_array_get(messages, i);
         const json_t *calls = json_object_get(message, "tool_calls");
         for (size_t k = 0; k < json_array_size(calls); k++)

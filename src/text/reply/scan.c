@@ -237,18 +237,22 @@ static gb_text_match find_match(const gumbel_reply *reply, const gb_text_pattern
     return match;
 }
 
-/* Whether text stands before a byte that was not passed yet. */
-static bool follows_text(const gumbel_reply *reply, size_t at) {
-    size_t from = reply->at, to = at;
-    gb_utf8_strip((const char *)reply->text.raw.data, &from, &to);
-    return from < to || reply->parts.text.goes_on;
+/* Whether text stands before a byte that was not passed yet: of a call in the reply itself, since one that is
+ * required follows whatever the prompt has begun. */
+static bool follows_text(const gumbel_reply *reply, const gb_reply_field *field, size_t at) {
+    const bool is_call = field->type == GUMBEL_PART_TOOL_CALL;
+    size_t from = is_call && reply->at < reply->begin ? reply->begin : reply->at, to = at;
+    if (from < to)
+        gb_utf8_strip((const char *)reply->text.raw.data, &from, &to);
+    return from < to || (is_call ? reply->parts.text.has_part : reply->parts.text.goes_on);
 }
 
 static void look_for(gumbel_reply *reply, const gb_text_pattern *pattern, event_kind kind, int field,
                      event *best) {
     gb_text_match match = find_match(reply, pattern, best->search);
     const bool is_there = match.state == GB_MATCH_FOUND || match.state == GB_MATCH_PENDING;
-    if (is_there && kind == OPENS && reply->format->fields[field].leads && follows_text(reply, match.start))
+    if (is_there && kind == OPENS && reply->format->fields[field].leads &&
+        follows_text(reply, &reply->format->fields[field], match.start))
         match.state = GB_MATCH_NONE;
     if (match.state == GB_MATCH_FAILED) {
         reply->is_plain = true;

@@ -14,21 +14,21 @@ enum { MAX_REFERENCES = 8 };
 
 /* ---- Reading ------------------------------------------------------------------------------------------- */
 
-static const json_t *function_of(const json_t *tool) {
+const json_t *gb_tool_function(const json_t *tool) {
     const json_t *function = json_object_get(tool, "function");
     return function ? function : tool;
 }
 
 const char *gb_tool_name(const json_t *tool) {
-    return json_string_value(json_object_get(function_of(tool), "name"));
+    return json_string_value(json_object_get(gb_tool_function(tool), "name"));
 }
 
 bool gb_is_strict_tool(const json_t *tool) {
-    return json_is_true(json_object_get(function_of(tool), "strict"));
+    return json_is_true(json_object_get(gb_tool_function(tool), "strict"));
 }
 
 const json_t *gb_tool_schema(const json_t *tool) {
-    const json_t *function = function_of(tool), *schema = json_object_get(function, "parameters");
+    const json_t *function = gb_tool_function(tool), *schema = json_object_get(function, "parameters");
     return schema ? schema : json_object_get(function, "input_schema");
 }
 

@@ -28,6 +28,9 @@ bool gb_has_type(const gb_type_list *types, const char *name);
  * gb_type_arguments tries. None: any text is a string. */
 void gb_argument_types(const json_t *schema, const char *name, gb_type_list *types);
 
+/* What describes it: in OpenAI's form what "function" has, otherwise the tool itself. */
+const json_t *gb_tool_function(const json_t *tool);
+
 /* The schema of a tool's arguments; NULL: it has none. */
 const json_t *gb_tool_schema(const json_t *tool);
 const char *gb_tool_name(const json_t *tool);

@@ -242,6 +242,7 @@ case("llama3", HEADER, json_call("get_weather", "parameters", city="Rome", days=
      message(None, None, [call("get_weather", city="Rome", days=2)]), "t")
 case("llama3", HEADER, "<|python_tag|>" + json_call("now", "parameters") + "<|eom_id|>",
      message(None, None, [call("now")]), "t")
+case("llama3", HEADER + "So: ", json_call("now", "parameters") + "<|eot_id|>", message(None, None, [call("now")]), "t")
 case("llama3", HEADER, '{"name": "Ada", "age": 36}<|eot_id|>', message('{"name": "Ada", "age": 36}'), "c", 1)
 case("llama3", HEADER, 'Write {"name": "now", "parameters": {}} to call it.<|eot_id|>',
      message('Write {"name": "now", "parameters": {}} to call it.'), "c")
