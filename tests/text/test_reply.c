@@ -456,8 +456,11 @@ static void strict_tools_need_marks(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(strict_tools_need_marks),
-        cmocka_unit_test(test_messages),  cmocka_unit_test(test_every_cut),
-                                       cmocka_unit_test(test_tokens),    cmocka_unit_test(test_spelled_marks),
-                                       cmocka_unit_test(test_held_back), cmocka_unit_test(test_changed)};
+                                       cmocka_unit_test(test_messages),
+                                       cmocka_unit_test(test_every_cut),
+                                       cmocka_unit_test(test_tokens),
+                                       cmocka_unit_test(test_spelled_marks),
+                                       cmocka_unit_test(test_held_back),
+                                       cmocka_unit_test(test_changed)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
