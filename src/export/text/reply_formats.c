@@ -53,6 +53,9 @@ static const char QWEN3_5[] =
     "\"<tool_call>\", \"</tool_call>\"]}},\n"
     "  \"content\": {\"close\": [\"<|im_end|>\", \"<|endoftext|>\"]}}}\n";
 
+#define FENCE "(?:```(?:json)?\\\\s*)?"
+#define FENCE_END "(?:```\\\\s*)?"
+
 /* Calls without marks are the whole reply; fence and fence_end: what may stand around each. */
 #define PLAIN_CALLS(fence, fence_end)                                                                        \
     "   \"needs_tools\": true, \"leads\": true,\n"                                                           \
@@ -66,6 +69,9 @@ static const char QWEN3_5[] =
     "\\\\s*\\\\}\\\\s*" fence_end "\",\n"                                                                    \
     "   \"content\": \"json\",\n"                                                                            \
     "   \"transform\": {\"name\": \"{name}\", \"arguments\": \"{content}\"}"
+
+#define FENCED_CALLS PLAIN_CALLS(FENCE, FENCE_END)
+#define BARE_CALLS PLAIN_CALLS("", "")
 
 /* Qwen2 to Qwen3 and SmolLM3: calls are {"name": NAME, "arguments": {...}} between <tool_call> and
  * </tool_call>. Qwen2.5-Coder mostly leaves these out. */
@@ -84,10 +90,8 @@ static const char QWEN3[] =
     "   \"written\": {\"before\": [\"\\n\"],\n"
     "    \"call\": \"<tool_call>\\n{\\\"name\\\": \\\"{name}\\\", \\\"arguments\\\": "
     "{arguments}}\\n</tool_call>\"}},\n"
-    "  \"plain_calls\": {" PLAIN_CALLS(
-        "(?:```(?:json)?\\\\s*)?",
-        "(?:```\\\\s*)?") "},\n"
-                          "  \"content\": {\"close\": [\"<|im_end|>\", \"<|endoftext|>\"]}}}\n";
+    "  \"plain_calls\": {" FENCED_CALLS "},\n"
+    "  \"content\": {\"close\": [\"<|im_end|>\", \"<|endoftext|>\"]}}}\n";
 
 /* Llama 3: a call is {"name": NAME, "parameters": {...}} to the end of the reply, maybe behind
  * <|python_tag|>. */
@@ -109,10 +113,9 @@ static const char LLAMA3[] =
 /* Calls of models whose own are not known: the conversation tells how to write them where the template shows
  * no tools (text/chat/chat_tools.h), and a grammar holds the model to it. */
 #define TOLD_CALLS                                                                                           \
-    "  \"tool_calls\": {" PLAIN_CALLS(                                                                       \
-        "", "") ",\n"                                                                                        \
-                "   \"written\": {\"alone\": true,\n"                                                        \
-                "    \"call\": \"{\\\"name\\\": \\\"{name}\\\", \\\"arguments\\\": {arguments}}\"}},\n"
+    "  \"tool_calls\": {" BARE_CALLS ",\n"                                                                   \
+    "   \"written\": {\"alone\": true,\n"                                                                    \
+    "    \"call\": \"{\\\"name\\\": \\\"{name}\\\", \\\"arguments\\\": {arguments}}\"}},\n"
 
 /* No marks: what the model writes is content as it stands. */
 static const char PLAIN[] =

@@ -11,8 +11,8 @@
 #include <time.h>
 
 enum { SECOND = 1000000000, LOOK_NANOSECONDS = 20000000 }; /* how often a waiter looks after its client */
-static const double SHORTEST_SECONDS =
-    1e-3; /* that are left for a second try: 0 would mean the usual limit */
+/* Left for a second try, since 0 would mean the usual limit. */
+static const double SHORTEST_SECONDS = 1e-3;
 
 struct server_grammar {
     gumbel_grammar_options options;

@@ -152,9 +152,8 @@ static bool add_item(json_t *messages, size_t index, const json_t *item, server_
         if (!strchr(type, ' ') && server_has_word(items[i].types, type))
             return items[i].add(messages, place, item, failure);
     return server_refuse(failure, "input",
-                         "%s.type: \"%.40s\": expected message, a call (function_call, custom_tool_call, "
-                         "local_shell_call), its "
-                         "output (function_call_output, ...), or reasoning",
+                         "%s.type: \"%.40s\": expected message, function_call, custom_tool_call, "
+                         "local_shell_call, the output of one, or reasoning",
                          place, type);
 }
 
