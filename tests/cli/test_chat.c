@@ -230,7 +230,7 @@ static void mistakes_do_not_end_the_chat(void **state) {
     free(expected);
 }
 
-static void a_full_context_is_told(void **state) {
+static void a_full_context_is_generic(void **state) {
     (void)state;
     command_result result = GUMBEL("Hello\nHello again\n/reset\nHello\n", "chat", program, "--temp", "1",
                                    "--seed", "5", "-c", "40");
@@ -290,7 +290,7 @@ int main(void) {
         cmocka_unit_test(thoughts_are_not_replayed),
         cmocka_unit_test(plain_text_is_continued),
         cmocka_unit_test(mistakes_do_not_end_the_chat),
-        cmocka_unit_test(a_full_context_is_told),
+        cmocka_unit_test(a_full_context_is_generic),
         cmocka_unit_test(exit_ends_it),
         cmocka_unit_test(interrupt_in_a_pipe_ends_it),
         cmocka_unit_test(without_a_tokenizer_it_says_what_to_do),

@@ -74,7 +74,7 @@ static void plain_text_is_continued(void **state) {
 }
 
 /* A program keeps a template that is not known here whole: export warns, and what would use it fails. */
-static void an_unknown_template_is_told(void **state) {
+static void an_unknown_template_is_generic(void **state) {
     (void)state;
     char checkpoint[4096];
     snprintf(checkpoint, sizeof checkpoint, "%s", temporary_path("odd"));
@@ -211,7 +211,7 @@ int main(void) {
         cmocka_unit_test(words_are_a_prompt),
         cmocka_unit_test(a_word_is_no_file),
         cmocka_unit_test(plain_text_is_continued),
-        cmocka_unit_test(an_unknown_template_is_told),
+        cmocka_unit_test(an_unknown_template_is_generic),
         cmocka_unit_test(templates_are_chosen_by_flags),
         cmocka_unit_test(it_chats_on_a_terminal),
         cmocka_unit_test(it_chats_through_a_pipe_when_told),

@@ -79,4 +79,10 @@ static inline void fill_small_vocabulary(small_vocabulary *all) {
     all->tokens[LONG_TOKEN] = (gb_token_bytes){all->run, sizeof all->run};
 }
 
+/* With its trie, for the caller to destroy. False: no memory. */
+static inline bool make_small_vocabulary(small_vocabulary *all) {
+    fill_small_vocabulary(all);
+    return gb_token_trie_create(all->tokens, VOCABULARY_SIZE, &all->trie, NULL) == GUMBEL_OK;
+}
+
 #endif

@@ -29,9 +29,7 @@ static const uint32_t end_tokens[] = {END_TOKEN};
 
 static int make_vocabulary(void **state) {
     (void)state;
-    fill_small_vocabulary(&vocabulary);
-    return gb_token_trie_create(vocabulary.tokens, VOCABULARY_SIZE, &vocabulary.trie, NULL) == GUMBEL_OK ? 0
-                                                                                                         : -1;
+    return make_small_vocabulary(&vocabulary) ? 0 : -1;
 }
 
 static int free_vocabulary(void **state) {

@@ -25,9 +25,7 @@ static bool takes_other_tokens; /* the grammar has tokens that are negated, so t
 
 static int make_vocabulary(void **state) {
     (void)state;
-    fill_small_vocabulary(&vocabulary);
-    return gb_token_trie_create(vocabulary.tokens, VOCABULARY_SIZE, &vocabulary.trie, NULL) == GUMBEL_OK ? 0
-                                                                                                         : -1;
+    return make_small_vocabulary(&vocabulary) ? 0 : -1;
 }
 
 static int free_vocabulary(void **state) {

@@ -37,8 +37,7 @@ static void test_threads(void **state) {
     static const char pattern[] = "([a-c]{1,9}| .*)x?[a-z]*";
     gb_expressions *expressions = gb_expressions_create();
     gb_regex regex;
-    fill_small_vocabulary(&vocabulary);
-    assert_ok(gb_token_trie_create(vocabulary.tokens, VOCABULARY_SIZE, &vocabulary.trie, NULL), NULL);
+    assert_true(make_small_vocabulary(&vocabulary));
     assert_ok(gb_read_regex(expressions, pattern, sizeof pattern - 1, NULL, &regex, NULL), NULL);
     gb_grammar *grammar = compile_and_free(expressions, regex.expression);
     pthread_t threads[4];

@@ -409,7 +409,7 @@ class Thinking(unittest.TestCase):
         self.assertIn("messages", info["chat_template"])
 
     def test_template_without_tools(self):
-        """Where the model may call it does not know the tools; where it must it is told of them."""
+        """Where the model may call it does not know the tools; where it must they are listed in the prompt."""
         template = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}"
         schema = {"type": "object", "properties": {"town": {"enum": ["Bree", "Rome"]}}, "required": ["town"]}
         strict = {"type": "function", "function": {"name": "weather", "parameters": schema, "strict": True}}

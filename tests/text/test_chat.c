@@ -323,11 +323,11 @@ static void roles_are_in_turn_where_they_must_be(void **state) {
 }
 
 /* Tools stand in the system message and calls in the content where the template has no place for them. */
-static void tools_are_told_where_they_have_no_place(void **state) {
+static void tools_stand_in_a_message_where_they_have_no_place(void **state) {
     (void)state;
     static const char plain[] = "{% for m in messages %}<{{ m.role }}:{{ m.content }}>{% endfor %}";
     static const char tools[] = "[{\"type\":\"function\",\"function\":{\"name\":\"f\"}},{\"name\":\"g\"}]";
-#define TOLD                                                                                                 \
+#define LISTED                                                                                               \
     "You can call these functions:\n{\"name\": \"f\"}\n{\"name\": \"g\"}\n\nTo call one, answer with a "     \
     "JSON object "                                                                                           \
     "of its name and its arguments alone: {\"name\": NAME, \"arguments\": {...}}"
@@ -349,10 +349,10 @@ static void tools_are_told_where_they_have_no_place(void **state) {
         const gumbel_chat_options shown = {.size = sizeof shown, .template_text = templates[i]};
         assert_int_equal(gumbel_chat_shows_tools(tokenizer, &shown), i >= 4);
     }
-    check_text(tokenizer, messages, 2, &options, "<system:Be brief.\n\n" TOLD "><user:Hi>");
-    check_text(tokenizer, messages + 1, 1, &options, "<user:" TOLD "\n\nHi>");
-    check_text(tokenizer, messages + 2, 1, &options, "<system:" TOLD ">" CALLS);
-    check_text(tokenizer, listed, 2, &options, "<system:Be brief.\n" TOLD "><user:Hi>");
+    check_text(tokenizer, messages, 2, &options, "<system:Be brief.\n\n" LISTED "><user:Hi>");
+    check_text(tokenizer, messages + 1, 1, &options, "<user:" LISTED "\n\nHi>");
+    check_text(tokenizer, messages + 2, 1, &options, "<system:" LISTED ">" CALLS);
+    check_text(tokenizer, listed, 2, &options, "<system:Be brief.\n" LISTED "><user:Hi>");
     assert_false(gumbel_chat_shows_tools(tokenizer, &options));
     options.tools = NULL;
     check_text(tokenizer, messages + 1, 2, &options, "<user:Hi>" CALLS);
@@ -634,7 +634,7 @@ int main(void) {
         cmocka_unit_test(joined_messages_keep_their_calls),
         cmocka_unit_test(no_rule_is_forgotten),
         cmocka_unit_test(roles_are_in_turn_where_they_must_be),
-        cmocka_unit_test(tools_are_told_where_they_have_no_place),
+        cmocka_unit_test(tools_stand_in_a_message_where_they_have_no_place),
         cmocka_unit_test(arguments_that_are_no_object_are_text),
         cmocka_unit_test(null_is_an_empty_answer),
         cmocka_unit_test(developers_are_systems_where_none_are_known),

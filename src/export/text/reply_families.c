@@ -38,8 +38,9 @@ static void add_written(json_t *own, const char *known) {
     json_t *family = json_loads(known, 0, NULL);
     json_t *calls = calls_of(own), *written = json_object_get(calls_of(family), "written");
     const json_t *content = json_object_get(calls, "content");
-    const bool is_told = json_object_get(calls_of(family), "needs_tools") != NULL; /* not the model's own */
-    if (content && written && !is_told && !json_object_get(calls, "written") &&
+    const bool is_generic =
+        json_object_get(calls_of(family), "needs_tools") != NULL; /* not the model's own */
+    if (content && written && !is_generic && !json_object_get(calls, "written") &&
         json_equal(content, json_object_get(calls_of(family), "content")))
         json_object_set(calls, "written", written);
     json_decref(family);

@@ -110,27 +110,26 @@ static const char LLAMA3[] =
     "    \"call\": \"{\\\"name\\\": \\\"{name}\\\", \\\"parameters\\\": {arguments}}\"}},\n"
     "  \"content\": {\"close\": [\"<|eot_id|>\", \"<|eom_id|>\", \"<|end_of_text|>\"]}}}\n";
 
-/* Calls of models whose own are not known: the conversation tells how to write them where the template shows
- * no tools (text/chat/chat_tools.h), and a grammar holds the model to it. */
-#define TOLD_CALLS                                                                                           \
+/* Calls of models whose own syntax is not known: the prompt says how to write them where the template shows
+ * no tools (text/chat/chat_tools.h), and a grammar constrains the answer to it. */
+#define GENERIC_CALLS                                                                                        \
     "  \"tool_calls\": {" BARE_CALLS ",\n"                                                                   \
     "   \"written\": {\"alone\": true,\n"                                                                    \
     "    \"call\": \"{\\\"name\\\": \\\"{name}\\\", \\\"arguments\\\": {arguments}}\"}},\n"
 
 /* No marks: what the model writes is content as it stands. */
 static const char PLAIN[] =
-    "{\"fields\": {\n" TOLD_CALLS "  \"content\": {\"content_args\": {\"strip\": false}}}}\n";
+    "{\"fields\": {\n" GENERIC_CALLS "  \"content\": {\"content_args\": {\"strip\": false}}}}\n";
 
 /* Models that think and whose calls are not known, such as those distilled from DeepSeek-R1. */
-static const char THINK[] =
-    "{\"start_anchor_pattern\": \"<\\\\|im_start\\\\|>assistant\\\\n|<\xEF\xBD\x9C"
-    "Assistant\xEF\xBD\x9C>"
-    "|<\\\\|im_start\\\\|>assistant<\\\\|im_sep\\\\|>|<\\\\|assistant\\\\|>"
-    "|<\\\\|start_header_id\\\\|>assistant<\\\\|end_header_id\\\\|>\\\\n\\\\n\",\n"
-    " \"stray\": \"</think>\",\n"
-    " \"fields\": {\n"
-    "  \"reasoning_content\": {\"open\": \"<think>\", \"close\": \"</think>\", \"leads\": true},\n" TOLD_CALLS
-    "  \"content\": {}}}\n";
+static const char THINK[] = "{\"start_anchor_pattern\": \"<\\\\|im_start\\\\|>assistant\\\\n|<\xEF\xBD\x9C"
+                            "Assistant\xEF\xBD\x9C>"
+                            "|<\\\\|im_start\\\\|>assistant<\\\\|im_sep\\\\|>|<\\\\|assistant\\\\|>"
+                            "|<\\\\|start_header_id\\\\|>assistant<\\\\|end_header_id\\\\|>\\\\n\\\\n\",\n"
+                            " \"stray\": \"</think>\",\n"
+                            " \"fields\": {\n"
+                            "  \"reasoning_content\": {\"open\": \"<think>\", \"close\": \"</think>\", "
+                            "\"leads\": true},\n" GENERIC_CALLS "  \"content\": {}}}\n";
 
 /* The more a row asks for, the earlier it stands: ChatML with Qwen3.5's tags also has those of Qwen3. */
 static const gb_reply_family FAMILIES[] = {

@@ -22,8 +22,8 @@ typedef struct gb_reply_family {
 const char *gb_known_reply_format(const char *name);
 
 /* The JSON for a checkpoint with these chat templates and spellings of tokens, each somewhere in the bytes.
- * Where they have the marks of none it is "plain", in which a call is one that the conversation told how to
- * write. */
+ * Where they have the marks of none it is "plain", in which a call is JSON that is the whole
+ * reply. */
 const char *gb_find_reply_format(const gb_blob *templates, const gb_blob *vocabulary);
 
 #endif

@@ -123,10 +123,10 @@ static bool has_strict(const json_t *tools) {
     return false;
 }
 
-/* Calls that have no marks are left to the model unless a tool is strict: it may have marks of its own that
- * the format does not know, and a mask would take them away. */
-static bool is_unheld(const struct gb_reply_field *field, const json_t *tools,
-                      const gumbel_grammar_options *options) {
+/* Calls without marks are not constrained unless a tool is strict: the model may have marks of its own that
+ * the format does not know, and a mask would forbid them. */
+static bool is_unconstrained(const struct gb_reply_field *field, const json_t *tools,
+                             const gumbel_grammar_options *options) {
     return field->written.is_alone && options->tool_choice == GUMBEL_TOOLS_AUTO && !options->tool_name &&
            !has_strict(tools);
 }
@@ -136,7 +136,7 @@ static gb_expression express_answer(const gb_tool_writer *writer, const json_t *
                                     bool loosened, gumbel_error *error) {
     if (options->tool_choice == GUMBEL_TOOLS_NONE)
         return gb_express_free_text(writer, tools);
-    if (!answer && is_unheld(writer->field, tools, options))
+    if (!answer && is_unconstrained(writer->field, tools, options))
         return gb_express_any_tokens(writer->expressions);
     const gb_expression call = express_any_call(writer, tools, options, loosened, error);
     if (!call)
@@ -158,10 +158,11 @@ bool gb_is_free_text(const gumbel_tokenizer *tokenizer, const gumbel_grammar_opt
         options->tool_name || find_field(tokenizer, &field, NULL) != GUMBEL_OK ||
         gb_read_tools(options->tools, &tools, NULL) != GUMBEL_OK)
         return false;
-    const bool unheld = is_unheld(field, tools, options);
+    const bool is_free = is_unconstrained(field, tools, options);
     json_decref(tools);
     const gb_form_text begin = field->written.call[0];
-    return unheld || (!options->single_call && gb_find_mark(tokenizer, begin.text, begin.length, &size) >= 0);
+    return is_free ||
+           (!options->single_call && gb_find_mark(tokenizer, begin.text, begin.length, &size) >= 0);
 }
 
 gb_expression gb_express_tools(gb_expressions *expressions, const gumbel_tokenizer *tokenizer,

@@ -29,7 +29,7 @@ gb_expression gb_express_tools(gb_expressions *expressions, const gumbel_tokeniz
                                gumbel_error *error);
 
 /* Whether any token may follow where such an answer may end: free text, in which the mark of a call is a
- * token, or that is held to nothing. */
+ * token, or that nothing constrains. */
 bool gb_is_free_text(const gumbel_tokenizer *tokenizer, const gumbel_grammar_options *options);
 
 /* ---- Parts --------------------------------------------------------------------------------------------- */

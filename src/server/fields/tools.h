@@ -16,7 +16,7 @@ bool server_split_name(const server_request *request, const char *joined, const 
                        const char **name);
 
 /* Once the request has its tools: leaves them out where the chat template has no place for them, unless a
- * call is required, which the model is then told how to write. */
+ * call is required: then they stand in a message. */
 void server_settle_tools(server_request *request, const server_model *model);
 
 #endif

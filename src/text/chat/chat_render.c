@@ -120,9 +120,9 @@ static gumbel_status read_conversation(conversation *c, const gb_chat_section *s
     GB_TRY(read_tools(c, error));
     GB_TRY(read_more(c, error));
     GB_TRY(choose_template(c, section, error));
-    GB_TRY(gb_chat_tell_calls(c->messages, count_finished(c), c->template_text, error));
+    GB_TRY(gb_chat_insert_calls(c->messages, count_finished(c), c->template_text, error));
     if (c->tools && !gb_chat_shows_tools(c->template_text))
-        GB_TRY(gb_chat_tell_tools(c->messages, c->tools, error));
+        GB_TRY(gb_chat_insert_tools(c->messages, c->tools, error));
     return c->options->continue_final_message ? tag_final_message(c, error) : GUMBEL_OK;
 }
 

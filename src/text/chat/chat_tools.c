@@ -109,7 +109,7 @@ static bool put_before(json_t *message, json_t *text) {
     return good;
 }
 
-gumbel_status gb_chat_tell_tools(json_t *messages, const json_t *tools, gumbel_error *error) {
+gumbel_status gb_chat_insert_tools(json_t *messages, const json_t *tools, gumbel_error *error) {
     json_t *first = json_array_get(messages, 0), *user = first_user(messages), *text = describe(tools);
     bool good = text != NULL;
     if (!good || gb_chat_is_system(first))
@@ -139,8 +139,8 @@ static json_t *describe_call(const json_t *call) {
     return string_of(&text);
 }
 
-gumbel_status gb_chat_tell_calls(json_t *messages, size_t count, const char *template_text,
-                                 gumbel_error *error) {
+gumbel_status gb_chat_insert_calls(json_t *messages, size_t count, const char *template_text,
+                                   gumbel_error *error) {
     if (strstr(template_text, "tool_calls"))
         return GUMBEL_OK;
     for (size_t i = 0; i < count; i++) {
