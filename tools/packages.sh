@@ -3,7 +3,7 @@
 # Usage: tools/packages.sh [build] [test] [ci]
 set -eu
 
-packages="gcc g++ make cmake ninja-build pkg-config libjansson-dev libxxhash-dev libpcre2-dev libutf8proc-dev libedit-dev libmicrohttpd-dev libcurl4-openssl-dev libssl-dev"
+packages="gcc g++ make cmake ninja-build pkg-config libjansson-dev libxxhash-dev libpcre2-dev libutf8proc-dev libedit-dev libmicrohttpd-dev node-markdown-it node-dompurify libjs-highlight.js libjs-katex libcurl4-openssl-dev libssl-dev"
 for group in "$@"; do
     case "$group" in
     build) ;;

@@ -127,7 +127,7 @@ class Page(unittest.TestCase):
         self.picture(browser, "tokens")
 
     def test_hostile_text(self):
-        """Nothing that a model writes becomes markup, a link or a request."""
+        """Markup that a model writes stays text, its links are plain ones, and nothing becomes a request."""
         browser = self.open()
         kept = {"conversations": [{"messages": [{"role": "user", "content": HOSTILE},
                                                 {"role": "assistant", "content": HOSTILE, "reasoning": HOSTILE,
@@ -138,11 +138,13 @@ class Page(unittest.TestCase):
         browser.wait("document.querySelector('.assistant')")
         browser.click("details summary")
         allowed = {"P", "DIV", "PRE", "CODE", "STRONG", "EM", "TABLE", "TR", "TD", "TH", "BLOCKQUOTE", "OL", "UL", "LI",
-                   "H1", "DETAILS", "SUMMARY", "BUTTON", "HR"}
+                   "H1", "DETAILS", "SUMMARY", "BUTTON", "THEAD", "TBODY", "SPAN", "BR", "A"}
         found = set(browser.run("return [...document.querySelectorAll('#log *')].map((one) => one.tagName)"))
         self.assertLessEqual(found, allowed)
         for tag in ("PRE", "TABLE", "BLOCKQUOTE", "OL", "H1", "STRONG"):
             self.assertIn(tag, found)
+        links = browser.run("return [...document.querySelectorAll('#log a')].map((one) => one.href)")
+        self.assertEqual(links, ["https://evil.example/leak?x", "https://evil.example/", "https://evil.example/page"])
         self.assertIsNone(browser.run("return window.harm"))
         self.assertEqual(browser.log(), [])
         urls = browser.run("return performance.getEntriesByType('resource').map((one) => one.name)")
@@ -153,9 +155,13 @@ class Page(unittest.TestCase):
     def test_policy(self):
         """Script that did get into the page would not run."""
         browser = self.open()
-        browser.run("document.body.insertAdjacentHTML('beforeend', \"<img src=x onerror='window.harm=1'>\"); "
-                    "const script = document.createElement('script'); script.textContent = 'window.harm = 2'; "
-                    "document.body.append(script)")
+        for script in ("document.body.insertAdjacentHTML('beforeend', \"<img src=x onerror='window.harm=1'>\")",
+                       "document.body.innerHTML = '<p>'", "setTimeout('window.harm = 2')",
+                       "const script = document.createElement('script'); script.textContent = 'window.harm = 3'; "
+                       "document.body.append(script)",
+                       "trustedTypes.createPolicy('other', {})", "trustedTypes.createPolicy('dompurify', {})"):
+            with self.assertRaises(AssertionError, msg=script):
+                browser.run(script)
         self.assertIsNone(browser.run("return window.harm"))
 
     def test_phone_and_dark(self):

@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page: conversations in the browser's storage, answers from /v1/chat/completions. What a model writes becomes
-// nodes of text, never markup, and no address in it is followed or loaded.
-"use strict";
+// The page: conversations in the browser's storage, answers from /v1/chat/completions. What a model writes is
+// shown by markdown.js alone, or as nodes of text.
+import { copy, make } from "./dom.js";
+import { showMarkdown } from "./markdown.js";
 
 const find = (id) => document.getElementById(id);
-
-function make(tag, properties, ...children) {
-  const node = Object.assign(document.createElement(tag), properties);
-  node.append(...children);
-  return node;
-}
 
 // ---- State ---------------------------------------------------------------------------------------------------------
 
@@ -42,97 +37,6 @@ const conversation = () => state.conversations[state.open];
 function title(one) {
   const first = one.messages.find((message) => message.role === "user");
   return first ? first.content.slice(0, 60) : "New conversation";
-}
-
-// ---- Markdown ------------------------------------------------------------------------------------------------------
-
-// Within a line: `code`, **strong**, *emphasis*. All else, links and images too, is shown as it was written.
-function inline(text) {
-  const nodes = [], pattern = /(`+)([^`]|[^`][\s\S]*?[^`])\1(?!`)|\*\*(\S(?:[\s\S]*?\S)?)\*\*|\*(\S(?:[^*]*?\S)?)\*/g;
-  let at = 0;
-  for (const match of text.matchAll(pattern)) {
-    nodes.push(text.slice(at, match.index));
-    nodes.push(match[2] !== undefined ? make("code", { textContent: match[2] })
-      : match[3] !== undefined ? make("strong", {}, ...inline(match[3])) : make("em", {}, match[4]));
-    at = match.index + match[0].length;
-  }
-  nodes.push(text.slice(at));
-  return nodes;
-}
-
-function codeBlock(text) {
-  const button = make("button", { type: "button", textContent: "Copy", onclick: () => copy(text, button) });
-  return make("div", { className: "block" }, make("pre", {}, make("code", { textContent: text })), button);
-}
-
-function tableRow(line, tag) {
-  const cells = line.trim().replace(/^\||\|$/g, "").split("|");
-  return make("tr", {}, ...cells.map((cell) => make(tag, {}, ...inline(cell.trim()))));
-}
-
-const BLOCKS = [
-  [/^ {0,3}(#{1,4}) +(.*)$/, (match) => [make("h" + match[1].length, {}, ...inline(match[2])), 1]],
-  [/^ {0,3}(?:---+|\*\*\*+)\s*$/, () => [make("hr"), 1]],
-  [/^\s*\|.*\|\s*$/, (_, lines) => {
-    const count = run(lines, (line) => /^\s*\|.*\|\s*$/.test(line));
-    if (count < 2 || !/^[\s|:-]+$/.test(lines[1])) return [make("p", {}, ...inline(lines[0])), 1];
-    return [make("table", {}, tableRow(lines[0], "th"),
-      ...lines.slice(2, count).map((line) => tableRow(line, "td"))), count];
-  }],
-  [/^> ?/, (_, lines) => {
-    const count = run(lines, (line) => line.startsWith(">"));
-    return [make("blockquote", {}, ...markdown(lines.slice(0, count).map((l) => l.replace(/^> ?/, "")).join("\n"))),
-      count];
-  }],
-  [/^\s*(?:[-*+]|\d+[.)]) +/, (match, lines) => {
-    const count = run(lines, (line) => /^\s*(?:[-*+]|\d+[.)]) +/.test(line));
-    const list = make(/\d/.test(match[0]) ? "ol" : "ul");
-    for (const line of lines.slice(0, count))
-      list.append(make("li", {}, ...inline(line.replace(/^\s*(?:[-*+]|\d+[.)]) +/, ""))));
-    if (list.tagName === "OL") list.start = parseInt(match[0], 10);
-    return [list, count];
-  }],
-];
-
-function run(lines, test) {
-  let count = 0;
-  while (count < lines.length && test(lines[count])) count++;
-  return count;
-}
-
-function markdown(text) {
-  const nodes = [], lines = text.split("\n");
-  while (lines.length) {
-    const fence = lines[0].match(/^ {0,3}(```+|~~~+)/);
-    if (fence) {
-      const count = run(lines.slice(1), (line) => !line.trim().startsWith(fence[1]));
-      nodes.push(codeBlock(lines.slice(1, count + 1).join("\n")));
-      lines.splice(0, count + 2);
-      continue;
-    }
-    const block = BLOCKS.find(([pattern]) => pattern.test(lines[0]));
-    if (block) {
-      const [node, count] = block[1](lines[0].match(block[0]), lines);
-      nodes.push(node);
-      lines.splice(0, count);
-      continue;
-    }
-    const count = Math.max(1, run(lines, (line) => line.trim() && !/^ {0,3}(```|~~~)/.test(line)
-      && !BLOCKS.some(([pattern]) => pattern.test(line))));
-    const paragraph = lines.splice(0, count).join("\n");
-    if (paragraph.trim()) nodes.push(make("p", {}, ...inline(paragraph)));
-  }
-  return nodes;
-}
-
-async function copy(text, button) {
-  try {
-    await navigator.clipboard.writeText(text);
-    button.textContent = "Copied";
-  } catch {
-    button.textContent = "Not allowed";
-  }
-  setTimeout(() => { button.textContent = "Copy"; }, 1500);
 }
 
 // ---- Tokens --------------------------------------------------------------------------------------------------------
@@ -188,8 +92,9 @@ function answerBody(message) {
   if (message.reasoning)
     body.append(make("details", { open: !message.content && !message.finish },
       make("summary", { textContent: "Thought" }), make("div", { className: "thought", textContent: message.reasoning })));
-  body.append(...(find("tokens").checked && message.logprobs ? [tokenView(message.logprobs)]
-    : markdown(message.content)));
+  const text = find("tokens").checked && message.logprobs ? tokenView(message.logprobs) : make("div");
+  if (text.className !== "tokens") showMarkdown(text, message.content);
+  body.append(text);
   if (message.error) body.append(make("p", { className: "error", textContent: message.error }));
   return body;
 }

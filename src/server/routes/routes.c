@@ -35,8 +35,7 @@ static const route routes[] = {
     {"GET", "/version", server_version_route, false},
     {"GET", "/metrics", server_metrics_route, false},
     {"GET", "/", server_page_route, false},
-    {"GET", "/page.css", server_style_route, false},
-    {"GET", "/page.js", server_script_route, false},
+    {"GET", "/page/", server_page_route, false},
 };
 enum { ROUTES = sizeof routes / sizeof *routes };
 

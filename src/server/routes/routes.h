@@ -21,8 +21,7 @@ typedef void server_handler(server *s, server_exchange *exchange, const char *re
 server_handler server_completions_route, server_chat_route, server_responses_route, server_messages_route,
     server_count_tokens_route, server_models_route, server_tokenize_route, server_detokenize_route,
     server_template_route, server_tokenizer_info_route, server_health_route, server_ready_route,
-    server_version_route, server_metrics_route, server_stored_route, server_forget_route, server_page_route,
-    server_style_route, server_script_route;
+    server_version_route, server_metrics_route, server_stored_route, server_forget_route, server_page_route;
 
 /* ---- What they share ----------------------------------------------------------------------------------- */
 

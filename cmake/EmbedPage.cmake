@@ -1,0 +1,31 @@
+# The page's files as one table in C:  cmake "-DFILES=page.html;page.css;libraries.js.gz" -DOUTPUT=page_files.c -P
+# EmbedPage.cmake. src/server/page/page.h says what it has. A name that ends in .gz is that of the file within.
+include(${CMAKE_CURRENT_LIST_DIR}/EmbedBytes.cmake)
+set(html "text/html; charset=utf-8")
+set(css "text/css; charset=utf-8")
+set(js "text/javascript; charset=utf-8")
+
+set(arrays "")
+set(rows "")
+set(number 0)
+foreach(file IN LISTS FILES)
+  get_filename_component(name ${file} NAME)
+  set(is_gzip false)
+  if(name MATCHES "\\.gz$")
+    set(is_gzip true)
+    string(REGEX REPLACE "\\.gz$" "" name ${name})
+  endif()
+  string(REGEX REPLACE ".*\\." "" kind ${name})
+  if(name STREQUAL "page.html")
+    set(name "")
+  endif()
+  gumbel_read_bytes(bytes ${file})
+  file(SHA256 ${file} sum)
+  string(SUBSTRING ${sum} 0 32 sum)
+  string(APPEND arrays "static const unsigned char file_${number}[] = {\n${bytes}\n};\n")
+  string(APPEND rows
+    "    {\"${name}\", \"${${kind}}\", \"\\\"${sum}\\\"\", file_${number}, sizeof file_${number}, ${is_gzip}},\n")
+  math(EXPR number "${number} + 1")
+endforeach()
+file(WRITE ${OUTPUT} "/* Made by cmake/EmbedPage.cmake. */\n#include \"server/page/page.h\"\n
+${arrays}\nconst server_page_file server_page_files[] = {\n${rows}};\nconst size_t server_page_file_count = ${number};\n")

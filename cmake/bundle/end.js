@@ -1,0 +1,2 @@
+return load("markdown-it/index.js");
+})();
