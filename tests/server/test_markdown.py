@@ -135,6 +135,11 @@ class Markdown(unittest.TestCase):
                                     ":scope > .math').length"), 6)
         self.show("Sets: $\\mathbb{R} \\mathcal{L} \\mathbf{x}$")
         self.assertEqual(self.texts("math"), ["ℝℒ𝐱"])
+        self.show("$$\\begin{aligned} aaaa &= b \\\\ c &= dddd \\end{aligned}$$")
+        inner = "[...target.querySelectorAll('mtd')].map((one) => one.firstChild.getBoundingClientRect())"
+        a, b, c, d = self.value(f"{inner}.map((one) => ({{ left: one.left, right: one.right }}))")
+        self.assertAlmostEqual(a["right"], c["right"], 1)
+        self.assertAlmostEqual(b["left"], d["left"], 1)
 
     def test_prices(self):
         for text in ("$5 and $10", "It costs $5, not $6 or 7$ more? $ x $", "\\$x\\$", "US$", "`$x$` and $y `z$`"):
