@@ -12,9 +12,10 @@ const escape = (text) => text.replace(/[&<>"]/g, (one) => `&#${one.charCodeAt(0)
 
 // TeX's texts for the console are left out. The annotation is the source once more, and styles are not for the page.
 function renderTex(tex, displayMode) {
-  const macros = { "\\message": "\\@gobble", "\\errmessage": "\\@gobble", "\\show": "\\@gobble" };
+  const leaveOut = (context) => { context.consumeArgs(1); return ""; };
+  const macros = { "\\message": leaveOut, "\\errmessage": leaveOut, "\\show": leaveOut };
   const markup = window.katex.renderToString(tex, { output: "mathml", displayMode, throwOnError: true, trust: false,
-    strict: "ignore", maxExpand: 500, maxSize: 20, macros });
+    strict: "ignore", maxExpand: 1000, maxSize: 20, macros });
   return mathLetters(markup.replace(/^.*?(?=<math)/s, "").replace(/<\/span>$/, "")
     .replace(/<annotation[^>]*>[^<]*<\/annotation>/, "").replace(/ style="[^"]*"/g, ""));
 }
