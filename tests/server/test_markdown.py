@@ -27,7 +27,9 @@ HOSTILE = (
     "window.harm=9>\">", "<a href='javascript:window.harm=10'>x</a>", "<object data=/x></object><embed src=/y>",
     "<template><img src=x onerror=window.harm=11></template>", "<base href=https://evil.example/>",
     "<link rel=stylesheet href=https://evil.example/a.css>", "<meta http-equiv=refresh content='0;url=https://evil.example'>",
-    "<form id=log><input name=attributes>", "[a](https://evil.example/\"onmouseover=window.harm=12)",
+    "<form id=log><input name=attributes>",
+    "<p style='position: fixed' onclick='window.harm = 24'>x</p>",
+    "[a](https://evil.example/\"onmouseover=window.harm=12)",
     "[a](https://evil.example 'x\" onmouseover=\"window.harm=13')", "![a\" onerror=\"window.harm=14](https://evil.example/p.png)",
     "![p](https://evil.example/p.png)", "[![p](https://evil.example/p.png)](https://evil.example/q)",
     "`<img src=x onerror=window.harm=15>`", "$<img src=x onerror=window.harm=16>$", "$\\text{<script>window.harm=17</script>}$",
@@ -241,6 +243,15 @@ class Markdown(unittest.TestCase):
                 begin = time.monotonic()
                 self.show((text * length)[:length])
                 self.assertLess(time.monotonic() - begin, 10, text)
+
+    def test_wide_table(self):
+        """A wide head and many short rows would be millions of cells."""
+        for columns, rows in ((190, 100), (210, 100), (2000, 40000)):
+            text = "a|" * columns + "\n" + "-|" * columns + "\n" + "x|\n" * rows
+            begin = time.monotonic()
+            self.show(text)
+            self.assertLess(time.monotonic() - begin, 10, columns)
+            self.assertEqual(len(self.texts("table")), 1 if columns < 200 else 0)
 
     def test_plain(self):
         self.show("before")

@@ -6,6 +6,7 @@ import { isLink, toNodes } from "./sanitize.js";
 
 const LIBRARIES = ["markdownit", "DOMPurify", "hljs", "katex"];
 const MOST_RENDERED = 100000; // letters: markdown-it's time for some texts grows with the square
+const MOST_CELLS = 20000; // a short row has a cell for each column of the head
 const shown = new WeakMap(); // the blocks of a node: their markup, and the nodes it became
 let parser = null;
 
@@ -86,6 +87,19 @@ function showBlocks(node, blocks) {
     before[at] && before[at].markup === markup ? before[at] : replaceBlock(node, before[at], markup)));
 }
 
+// The cells of all tables, or more.
+function countCells(text) {
+  let cells = 0, columns = 0;
+  for (const line of text.split("\n")) {
+    if (!line.includes("|")) columns = 0;
+    else if (/^[\s>|:-]+$/.test(line)) columns = Math.max(columns, line.split("|").length);
+    cells += columns;
+  }
+  return cells;
+}
+
+const isTooLong = (text) => text.length > MOST_RENDERED || countCells(text) > MOST_CELLS;
+
 function showPlain(node, text) {
   shown.delete(node);
   node.className = "markdown plain";
@@ -93,8 +107,8 @@ function showPlain(node, text) {
 }
 
 // Fills node with what text says. Blocks that are as they were before stay the same nodes, with what is selected in
-// them. Without the libraries, and where the text is too long, it is shown as it is.
+// them. Without the libraries, and where the text or its tables are too long, it is shown as it is.
 export function showMarkdown(node, text) {
-  if (text.length > MOST_RENDERED || !LIBRARIES.every((name) => window[name])) showPlain(node, text);
+  if (isTooLong(text) || !LIBRARIES.every((name) => window[name])) showPlain(node, text);
   else showBlocks(node, blocksOf(text));
 }
