@@ -55,11 +55,37 @@ class Browser:
     def run(self, script, *arguments):
         return self.call("POST", "/execute/sync", {"script": script, "args": list(arguments)})
 
+    def run_async(self, script, *arguments):
+        """A script that calls done with its result."""
+        return self.call("POST", "/execute/async", {"script": "const done = arguments[arguments.length - 1]; " + script,
+                                                    "args": list(arguments)})
+
+    def cdp(self, command, **parameters):
+        """A command of Chromium's own protocol."""
+        return self.call("POST", "/goog/cdp/execute", {"cmd": command, "params": parameters})
+
+    def window(self):
+        return self.call("GET", "/window")
+
+    def windows(self):
+        return self.call("GET", "/window/handles")
+
+    def new_window(self):
+        self.to_window(self.call("POST", "/window/new", {"type": "tab"})["handle"])
+
+    def to_window(self, handle):
+        self.call("POST", "/window", {"handle": handle})
+
     def element(self, selector):
         return self.call("POST", "/element", {"using": "css selector", "value": selector})[ELEMENT]
 
-    def click(self, selector):
-        self.call("POST", f"/element/{self.element(selector)}/click")
+    def click(self, selector, at=None):
+        """In its middle, or so many pixels right of and below it."""
+        if not at:
+            return self.call("POST", f"/element/{self.element(selector)}/click")
+        self.call("POST", "/actions", {"actions": [{"type": "pointer", "id": "mouse", "actions": [
+            {"type": "pointerMove", "duration": 0, "origin": {ELEMENT: self.element(selector)}, "x": at[0], "y": at[1]},
+            {"type": "pointerDown", "button": 0}, {"type": "pointerUp", "button": 0}]}]})
 
     def type(self, selector, text):
         self.call("POST", f"/element/{self.element(selector)}/value", {"text": text})

@@ -82,7 +82,8 @@ function showBlocks(node, blocks) {
   if (!shown.has(node)) node.replaceChildren();
   const before = shown.get(node) || [];
   before.slice(blocks.length).forEach((one) => one.nodes.forEach((child) => child.remove()));
-  node.className = "markdown";
+  node.classList.add("markdown");
+  node.classList.remove("plain");
   shown.set(node, blocks.map((markup, at) =>
     before[at] && before[at].markup === markup ? before[at] : replaceBlock(node, before[at], markup)));
 }
@@ -102,7 +103,7 @@ const isTooLong = (text) => text.length > MOST_RENDERED || countCells(text) > MO
 
 function showPlain(node, text) {
   shown.delete(node);
-  node.className = "markdown plain";
+  node.classList.add("markdown", "plain");
   node.textContent = text;
 }
 

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// The browser's database: conversations, their messages, settings. Other tabs are told what changed.
+
+const STORES = ["conversations", "messages", "settings"];
+const channel = window.BroadcastChannel ? new BroadcastChannel("gumbel") : null;
+const unwritten = new Map(); // what the database does not have yet: store and key -> [store, key, value]
+let database = null;
+let report = () => {};
+
+const result = (request) => new Promise((resolve, reject) => {
+  request.onsuccess = () => resolve(request.result);
+  request.onerror = () => reject(request.error);
+});
+
+// onFailure is given the error of each write that failed, and null after one that did not.
+export async function openStore(onFailure) {
+  report = onFailure;
+  try {
+    const request = indexedDB.open("gumbel", 1);
+    request.onupgradeneeded = () => {
+      request.result.createObjectStore("conversations");
+      request.result.createObjectStore("messages").createIndex("conversation", "conversation");
+      request.result.createObjectStore("settings");
+    };
+    database = await result(request);
+    database.onclose = () => { database = null; };
+  } catch (error) {
+    report(error);
+  }
+}
+
+const reading = (store) => database.transaction(store).objectStore(store);
+
+export const readAll = async (store) => database ? result(reading(store).getAll()) : [];
+export const readOne = async (store, key) => database ? result(reading(store).get(key)) : undefined;
+export const readMessages = async (conversation) => database
+  ? result(reading("messages").index("conversation").getAll(conversation)) : [];
+
+function writeBatch(batch) {
+  if (!database) throw new Error("this browser has no database for the page");
+  const transaction = database.transaction(STORES, "readwrite");
+  for (const [store, key, value] of batch) {
+    if (value) transaction.objectStore(store).put(value, key);
+    else transaction.objectStore(store).delete(key);
+  }
+  transaction.commit(); // at once: the page may be about to close
+  return new Promise((resolve, reject) => {
+    transaction.oncomplete = resolve;
+    transaction.onabort = () => reject(transaction.error);
+  });
+}
+
+// Writes [store, key, value] each, whose value is deleted where it is null. What fails is tried again with the next write.
+export async function write(...entries) {
+  for (const entry of entries) unwritten.set(entry[0] + " " + entry[1], entry);
+  const batch = [...unwritten];
+  try {
+    await writeBatch(batch.map(([, entry]) => entry));
+    for (const [name, entry] of batch) if (unwritten.get(name) === entry) unwritten.delete(name);
+    report(null);
+    if (channel) channel.postMessage(batch.map(([, [store, key, value]]) => [store, key, value && value.conversation]));
+  } catch (error) {
+    report(error);
+  }
+}
+
+// What another tab has written: [store, key, the message's conversation] each.
+export function onOtherTab(callback) {
+  if (channel) channel.onmessage = (event) => callback(event.data);
+}

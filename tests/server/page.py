@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of the page share. GUMBEL_SCREENSHOTS names a folder for pictures to look at."""
+
+import os
+import shutil
+import unittest
+
+from browser import Browser
+from support import QWEN, Server
+
+ENTER, ESCAPE = "\ue007", "\ue00c"
+LAST = "document.querySelector('#log > :last-child')"
+TEXT = f"{LAST}.querySelector('.text').textContent"
+# Lets the first events of each answer through and holds the rest until window.release is called.
+HOLD = """
+const old = window.unheld = window.fetch;
+window.fetch = async (path, options) => {
+  const response = await old(path, options);
+  if (!path.endsWith("/chat/completions")) return response;
+  let count = 0;
+  const released = new Promise((resolve) => { window.release = options.signal.onabort = resolve; });
+  const hold = new TransformStream({ async transform(part, out) {
+    for (const event of new TextDecoder().decode(part).split(/(?<=\\n\\n)/)) {
+      if (++count > 12) await released;
+      out.enqueue(new TextEncoder().encode(event));
+    }
+  } });
+  return new Response(response.body.pipeThrough(hold), response);
+};
+"""
+ROW = f"{LAST}.querySelector(':scope > .row')"
+
+
+@unittest.skipUnless(shutil.which("chromedriver"), "there is no chromedriver")
+class Page(unittest.TestCase):
+    OPTIONS = ()
+    PROGRAM = QWEN
+
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server(*cls.OPTIONS, program=cls.PROGRAM)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.__exit__()
+
+    def picture(self, browser, name):
+        folder = os.environ.get("GUMBEL_SCREENSHOTS")
+        if folder:
+            browser.picture(os.path.join(folder, name + ".png"))
+
+    def open(self, server=None, **more):
+        browser = Browser(**more)
+        self.addCleanup(browser.__exit__)
+        browser.open((server or self.server).url + "/")
+        self.ready(browser)
+        return browser
+
+    def ready(self, browser):
+        browser.wait("document.body.dataset.ready", 60)
+
+    def reload(self, browser):
+        browser.reload()
+        self.ready(browser)
+
+    def ask(self, browser, text):
+        browser.type("#text", text + ENTER)
+        self.answered(browser)
+
+    def ask_held(self, browser, text):
+        """An answer that stays half written."""
+        browser.run(HOLD)
+        browser.type("#text", text + ENTER)
+        browser.wait(f"{LAST}.className == 'assistant' && {LAST}.querySelector('.body').textContent.length > 20")
+
+    def answered(self, browser):
+        browser.wait(f"{LAST}.className == 'assistant' && {LAST}.querySelector(':scope > .row > button')", 60)
+
+    def set(self, browser, name, value):
+        browser.run("const field = document.getElementById(arguments[0]); field.value = arguments[1]; "
+                    "field.onchange()", name, value)
+
+    def press_action(self, browser, name, index=-1):
+        """A button of a message: the last one's, or that of another number."""
+        browser.run("const node = [...document.querySelectorAll('#log > *')].at(arguments[1]); "
+                    "[...node.querySelectorAll('button')].find((one) => one.textContent == arguments[0]).click()",
+                    name, index)
+
+    def turns(self, browser):
+        return browser.run("return [...document.querySelectorAll('#log .user .body, #log .assistant .text')]"
+                           ".map((one) => one.textContent)")
+
+    def titles(self, browser):
+        return browser.run("return [...document.querySelectorAll('#conversations div button:first-child')]"
+                           ".map((one) => one.textContent)")
+
+    def notices(self, browser):
+        return browser.run("return document.getElementById('notices').textContent")

@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page loses nothing: branches, what was deleted, what was not sent, two tabs, a full disk."""
+
+import json
+import unittest
+
+from browser import Browser
+from page import ENTER, ESCAPE, LAST, ROW, Page
+
+OTHER = "Who has a goat?"
+FIRST = "Who is the baker?"
+
+
+class Kept(Page):
+    def branch(self, browser, index=-1):
+        return browser.run("const node = [...document.querySelectorAll('#log > *')].at(arguments[0]); "
+                           "return node.querySelector('.branches')?.textContent", index)
+
+    def test_edit_is_a_branch(self):
+        browser = self.open()
+        self.ask(browser, FIRST)
+        self.ask(browser, OTHER)
+        before = self.turns(browser)
+        self.press_action(browser, "Edit", 0)
+        browser.type(".edit", " And the miller?" + ENTER)
+        browser.wait("document.querySelectorAll('#log > *').length == 2")
+        self.answered(browser)
+        self.assertEqual(self.turns(browser)[0], FIRST + " And the miller?")
+        self.assertEqual(self.branch(browser, 0), "‹ 2/2 ›")
+        self.picture(browser, "branches")
+        self.press_action(browser, "‹", 0)
+        self.assertEqual(self.turns(browser), before)
+        self.reload(browser)
+        self.assertEqual(self.turns(browser), before)
+        self.press_action(browser, "›", 0)
+        self.assertEqual(self.turns(browser)[0], FIRST + " And the miller?")
+
+    def test_regenerate_and_replay_keep_later_turns(self):
+        browser = self.open()
+        self.set(browser, "temperature", "1.5")
+        self.ask(browser, FIRST)
+        self.ask(browser, OTHER)
+        before = self.turns(browser)
+        self.press_action(browser, "Regenerate", 1)
+        browser.wait("document.querySelectorAll('#log > *').length == 2")
+        self.answered(browser)
+        self.press_action(browser, "Replay", 1)
+        browser.wait(f"{LAST}.textContent.includes('replayed')")
+        self.assertEqual(self.branch(browser, 1), "‹ 3/3 ›")
+        self.press_action(browser, "‹", 1)
+        self.press_action(browser, "‹", 1)
+        self.assertEqual(self.turns(browser), before)
+
+    def test_cancelled_edit(self):
+        browser = self.open()
+        self.ask(browser, FIRST)
+        before = self.turns(browser)
+        self.press_action(browser, "Edit", 0)
+        browser.type(".edit", " no" + ESCAPE)
+        self.assertEqual(self.turns(browser), before)
+        self.press_action(browser, "Edit", 0)
+        self.assertEqual(browser.run("return document.querySelector('.edit').value"), FIRST)
+
+    def test_undo(self):
+        browser = self.open()
+        self.ask(browser, FIRST)
+        before = self.turns(browser)
+        browser.click("#conversations .open button:last-child")
+        browser.wait("!document.querySelector('#log .user')")
+        self.assertEqual(self.titles(browser), ["New conversation"])
+        self.picture(browser, "deleted")
+        browser.click("#notices [data-kind=deleted] button")
+        browser.wait("document.querySelector('#log .user')")
+        self.assertEqual(self.turns(browser), before)
+        self.reload(browser)
+        self.assertEqual(self.turns(browser), before)
+
+    def kept_count(self, browser, store):
+        return browser.run_async("import('/page/store.js').then((store) => store.readAll(arguments[0]))"
+                                 ".then((all) => done(all.length))", store)
+
+    def test_deleted_for_good(self):
+        """Once the notice is closed, or another conversation deleted, the first one is gone from the disk."""
+        browser = self.open()
+        self.ask(browser, FIRST)
+        self.assertEqual(self.kept_count(browser, "messages"), 2)
+        browser.click("#conversations .open button:last-child")
+        browser.wait("!document.querySelector('#log .user')")
+        self.assertEqual(self.kept_count(browser, "messages"), 2)
+        browser.click("#notices [data-kind=deleted] button[aria-label=Close]")
+        for _ in range(100):
+            if self.kept_count(browser, "messages") == 0:
+                break
+        self.assertEqual(self.kept_count(browser, "messages"), 0)
+        self.assertNotIn(FIRST, self.titles(browser))
+
+    def test_what_is_not_sent(self):
+        """Text in the box is kept with its conversation: over a reload, and while another one is read."""
+        browser = self.open()
+        self.ask(browser, FIRST)
+        browser.type("#text", "half a quest")
+        self.reload(browser)
+        self.assertEqual(browser.run("return document.getElementById('text').value"), "half a quest")
+        browser.click("#new")
+        browser.wait("!document.querySelector('#log .user')")
+        self.assertEqual(browser.run("return document.getElementById('text').value"), "")
+        browser.click("#conversations div:last-child button:first-child")
+        browser.wait("document.querySelector('#log .user')")
+        self.assertEqual(browser.run("return document.getElementById('text').value"), "half a quest")
+
+    def test_reload_in_an_answer(self):
+        browser = self.open()
+        self.set(browser, "thinking", "false")
+        self.ask_held(browser, "Tell me a story about a dog.")
+        text = self.turns(browser)
+        self.reload(browser)
+        self.assertEqual(self.turns(browser), text)
+        browser.wait(f"{ROW}.textContent.includes('the page was closed')")
+
+    def test_tabs_agree(self):
+        browser = self.open()
+        self.ask(browser, FIRST)
+        first = browser.window()
+        browser.new_window()
+        browser.open(self.server.url + "/")
+        self.ready(browser)
+        browser.wait("document.querySelectorAll('#log > *').length == 2")
+        self.ask(browser, OTHER)
+        self.set(browser, "top_k", "3")
+        browser.to_window(first)
+        browser.wait("document.querySelectorAll('#log > *').length == 4")
+        self.assertEqual(browser.run("return document.getElementById('top_k').value"), "3")
+        self.ask(browser, FIRST)
+        self.assertEqual(len(self.turns(browser)), 6)
+        self.reload(browser)
+        self.assertEqual(len(self.turns(browser)), 6)
+
+    def test_tab_reads_while_another_writes(self):
+        """The other tab shows the answer as it grows, says where it is written, and writes nothing over it."""
+        browser = self.open()
+        self.ask_held(browser, FIRST)
+        first = browser.window()
+        browser.new_window()
+        browser.open(self.server.url + "/")
+        self.ready(browser)
+        browser.wait(f"{ROW}.textContent.includes('being written in another tab')")
+        browser.to_window(first)
+        browser.run("window.release()")
+        self.answered(browser)
+        text = self.turns(browser)
+        browser.to_window(browser.windows()[-1])
+        browser.wait(f"{ROW}.textContent.includes('tokens/s')")
+        self.assertEqual(self.turns(browser), text)
+
+    def test_full_storage(self):
+        browser = Browser()
+        self.addCleanup(browser.__exit__)
+        browser.cdp("Storage.overrideQuotaForOrigin", origin=self.server.url, quotaSize=1)
+        browser.open(self.server.url + "/")
+        self.ready(browser)
+        self.ask(browser, FIRST)
+        browser.wait("document.getElementById('notices').textContent.includes('storage is full')")
+        self.picture(browser, "full-storage")
+        browser.cdp("Storage.overrideQuotaForOrigin", origin=self.server.url)
+        self.ask(browser, OTHER)
+        browser.wait("!document.getElementById('notices').textContent")
+        self.reload(browser)  # what could not be written was written with the next message
+        self.assertEqual(len(self.turns(browser)), 4)
+
+    def test_no_storage(self):
+        browser = self.open()
+        browser.cdp("Page.addScriptToEvaluateOnNewDocument",
+                    source="Object.defineProperty(window, 'indexedDB', { get() { throw new Error('not here'); } })")
+        self.reload(browser)
+        self.assertIn("does not keep conversations (not here)", self.notices(browser))
+        self.ask(browser, FIRST)
+        self.assertEqual(len(self.turns(browser)), 2)
+
+    def test_only_what_is_needed(self):
+        """Twelve turns take little more than their text."""
+        browser = self.open()
+        self.set(browser, "max_tokens", "20")
+        text = "A line of some forty characters to read. " * 10
+        for _ in range(12):
+            self.ask(browser, text)
+        written = browser.run_async("import('/page/store.js').then(async (store) => done(JSON.stringify("
+                                    "[await store.readAll('conversations'), await store.readAll('messages')])))")
+        said = sum(len(turn) for turn in self.turns(browser))
+        self.assertLess(len(written), said + 24 * 400)
+
+    def test_rename_and_search(self):
+        browser = self.open()
+        self.ask(browser, FIRST)
+        browser.click("#new")
+        browser.wait("!document.querySelector('#log .user')")
+        self.ask(browser, OTHER)
+        browser.click("#conversations .open button:nth-child(2)")
+        browser.type("#conversations input", "Goats" + ENTER)
+        browser.wait("document.querySelector('#conversations .open button')")
+        self.assertEqual(self.titles(browser), ["Goats", FIRST])
+        for text, found in (("goat", ["Goats"]), ("BAKER", [FIRST]), ("no such thing", []), ("", ["Goats", FIRST])):
+            browser.run("const box = document.getElementById('search'); box.value = arguments[0]; box.oninput()", text)
+            browser.wait("JSON.stringify([...document.querySelectorAll('#conversations div button:first-child')]"
+                         ".map((one) => one.textContent)) == " + repr(json.dumps(found, separators=(",", ":"))))
+        self.reload(browser)
+        self.assertEqual(self.titles(browser), ["Goats", FIRST])
+
+    def exported(self, browser):
+        browser.run("URL.createObjectURL = (blob) => { window.exported = blob; return '#'; }; "
+                    "HTMLAnchorElement.prototype.click = () => {}")
+        browser.click("#export")
+        browser.wait("window.exported")
+        return browser.run_async("window.exported.text().then(done)")
+
+    def import_text(self, browser, text):
+        browser.run_async("import('/page/transfer.js').then((transfer) => "
+                          "transfer.importText('a.json', arguments[0])).then(() => done(1))", text)
+
+    def test_export_and_import(self):
+        browser = self.open()
+        self.ask(browser, FIRST)
+        self.press_action(browser, "Regenerate")
+        browser.wait(f"{LAST}.querySelector('.branches')")
+        self.answered(browser)
+        before, text = self.turns(browser), self.exported(browser)
+        browser.click("#conversations .open button:last-child")
+        browser.wait("!document.querySelector('#log .user')")
+        self.import_text(browser, text)
+        self.assertEqual(self.turns(browser), before)
+        self.assertEqual(self.branch(browser), "‹ 2/2 ›")
+        self.assertIn("1 conversation is imported", self.notices(browser))
+        self.import_text(browser, text)  # twice is two copies
+        self.assertEqual(self.titles(browser).count(FIRST), 2)
+        self.press_action(browser, "Replay")
+        browser.wait(f"{LAST}.textContent.includes('replayed: the same text')")
+
+    def test_broken_imports(self):
+        browser = self.open()
+        message = {"id": "a", "role": "user", "content": "x", "created": 1, "parent": None}
+        for bad in ("", "{", "[]", '{"format": "gumbel-conversations", "version": 1}',
+                    *(json.dumps({"format": "gumbel-conversations", "version": 1, "conversations": [one]}) for one in (
+                        None, 1, {}, {"messages": [None]}, {"messages": [{**message, "role": "harm"}]},
+                        {"messages": [{**message, "content": {}}]}, {"messages": [{**message, "parent": "a"}]},
+                        {"messages": [{**message, "calls": [1]}]}, {"title": [], "messages": [message]}))):
+            self.import_text(browser, bad)
+            self.assertIn("a.json has no conversations that this page exported", self.notices(browser), bad)
+        self.assertEqual(self.titles(browser), ["New conversation"])
+        self.assertEqual(browser.log(), [])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
