@@ -187,6 +187,16 @@ class Markdown(unittest.TestCase):
         self.assertEqual(self.texts(".bar span"), ["python", "klingon", "", "constructor"])
         self.assertEqual(self.texts("pre code")[0], 'def f(x):\n    return "a" # b')
 
+    def test_slow_colours(self):
+        """A language that once took long is not coloured again with every frame; the text stays."""
+        self.browser.run("""const old = hljs.highlight; window.count = 0;
+          hljs.highlight = (...words) => { count++; const end = performance.now() + 150;
+            while (performance.now() < end); return old(...words); }""")
+        for text in ("```python\none", "```python\none two", "```python\none two 3\n```"):
+            self.show(text)
+        self.assertEqual(self.value("window.count"), 1)
+        self.assertEqual(self.value("target.querySelector('code').textContent"), "one two 3")
+
     def test_copy(self):
         self.show("```python\nprint(1)\n```")
         self.browser.run("Object.defineProperty(navigator, 'clipboard', { value: undefined, configurable: true }); "

@@ -3,14 +3,17 @@
 import { copy, make } from "./dom.js";
 import { toNodes } from "./sanitize.js";
 
-const MOST_COLOURED = 30000; // letters: some of the languages' patterns are slow
+const MOST_COLOURED = 10000; // letters: the time that some languages' patterns take grows with the square
+const MOST_TIME = 100; // milliseconds, after which a language gets no colours any more: a block that grows is coloured each frame
+const slow = new Set(); // languages
 
 function colour(code, text, language) {
-  const { hljs } = window;
+  const { hljs } = window, begin = performance.now();
   code.textContent = text;
-  if (!language || text.length > MOST_COLOURED || !hljs.getLanguage(language)) return;
+  if (!language || text.length > MOST_COLOURED || slow.has(language) || !hljs.getLanguage(language)) return;
   hljs.configure({ hideUpgradeWarningAcceptNoSupportOrSecurityUpdates: true }); // it is said in the console otherwise
   code.replaceChildren(toNodes(hljs.highlight(language, text, true).value));
+  if (performance.now() - begin > MOST_TIME) slow.add(language);
 }
 
 function dress(code) {
