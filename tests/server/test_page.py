@@ -132,6 +132,7 @@ class Chat(Page):
         for theme in ("light", "dark"):
             browser.click("#theme")
             self.assertEqual(browser.run("return document.documentElement.dataset.theme"), theme)
+            self.assertEqual(browser.run("return getComputedStyle(document.documentElement).colorScheme"), theme)
             self.picture(browser, "phone-" + theme)
         browser.click("#new")
         browser.wait("document.querySelector('#log .welcome')")

@@ -99,6 +99,7 @@ class Kept(Page):
         browser = self.open()
         self.ask(browser, FIRST)
         browser.type("#text", "half a quest")
+        self.kept(browser, "conversations", "half a quest")
         self.reload(browser)
         self.assertEqual(browser.run("return document.getElementById('text').value"), "half a quest")
         browser.click("#new")
@@ -108,11 +109,20 @@ class Kept(Page):
         browser.wait("document.querySelector('#log .user')")
         self.assertEqual(browser.run("return document.getElementById('text').value"), "half a quest")
 
+    def kept(self, browser, store, text):
+        """Waits until the text is on the disk."""
+        for _ in range(200):
+            if text in browser.run_async("import('/page/store.js').then((store) => store.readAll(arguments[0]))"
+                                         ".then((all) => done(JSON.stringify(all)))", store):
+                return
+        self.fail(f"{text} is not kept")
+
     def test_reload_in_an_answer(self):
         browser = self.open()
         self.set(browser, "thinking", "false")
         self.ask_held(browser, "Tell me a story about a dog.")
         text = self.turns(browser)
+        self.kept(browser, "messages", text[1].strip())
         self.reload(browser)
         self.assertEqual(self.turns(browser), text)
         browser.wait(f"{ROW}.textContent.includes('the page was closed')")
@@ -176,6 +186,14 @@ class Kept(Page):
         self.ask(browser, FIRST)
         self.assertEqual(len(self.turns(browser)), 2)
 
+    def test_storage_that_does_not_open(self):
+        browser = self.open()
+        browser.cdp("Page.addScriptToEvaluateOnNewDocument", source="IDBFactory.prototype.open = () => ({})")
+        self.reload(browser)
+        self.assertIn("its database does not open; load the page again", self.notices(browser))
+        self.ask(browser, FIRST)
+        self.assertEqual(len(self.turns(browser)), 2)
+
     def test_only_what_is_needed(self):
         """Twelve turns take little more than their text."""
         browser = self.open()
@@ -187,6 +205,10 @@ class Kept(Page):
                                     "[await store.readAll('conversations'), await store.readAll('messages')])))")
         said = sum(len(turn) for turn in self.turns(browser))
         self.assertLess(len(written), said + 24 * 400)
+        browser.run("const old = IDBObjectStore.prototype.put; window.puts = 0; "
+                    "IDBObjectStore.prototype.put = function (...words) { puts++; return old.apply(this, words); }")
+        browser.run_async("import('/page/store.js').then((store) => store.write(['settings', 'x', {}])).then(() => done(1))")
+        self.assertEqual(browser.run("return window.puts"), 1)  # what was written before is not written again
 
     def test_rename_and_search(self):
         browser = self.open()

@@ -2,7 +2,7 @@
 // Answers: asked, streamed into a message, asked again. Each conversation streams for itself. "message" events say that a
 // message has changed.
 import { find } from "./dom.js";
-import { addMessage, announce, beginWriting, current, endWriting, keepMessage, messages, path } from "./conversations.js";
+import { addMessage, announce, beginWriting, conversationOf, current, endWriting, keepMessage, messages, path } from "./conversations.js";
 import { Failure, eventsOf, request, requestOf } from "./requests.js";
 import { askedNow, saySettingsProblem, settings } from "./settings.js";
 import { askedIn, changeOf, pathTo } from "./tree.js";
@@ -11,7 +11,14 @@ const running = new Map(); // by conversation: its answer and the AbortControlle
 
 export const isRunning = (conversation = current()) => running.has(conversation);
 export const stopOf = (conversation) => running.get(conversation)?.controller.abort();
-export const keepClosed = () => running.forEach(({ message }) => keepMessage({ ...message, partial: undefined, finish: "closed" }));
+
+let isClosing = false; // requests then fail by themselves, which is no fault of the server's
+addEventListener("pageshow", () => { isClosing = false; });
+
+export function keepClosed() {
+  isClosing = true;
+  running.forEach(({ message }) => keepMessage({ ...message, partial: undefined, finish: "closed" }));
+}
 export const stop = () => stopOf(current());
 
 // 53 bits, which the server could have drawn as well: so it is known of an answer that does not come to its end.
@@ -47,6 +54,15 @@ function take(message, chunk) {
   if (choice.finish_reason) message.finish = choice.finish_reason;
 }
 
+// A reload keeps what there was half a second before: what is written as a page closes may come too late.
+function keepSoon(message) {
+  const entry = running.get(conversationOf(message.conversation));
+  entry.timer ??= setTimeout(() => {
+    entry.timer = undefined;
+    if (message.partial) keepMessage(message);
+  }, 500);
+}
+
 async function receive(message, body, signal) {
   const response = await request("/v1/chat/completions", body, signal);
   const warning = response.headers.get("X-Gumbel-Warning");
@@ -54,7 +70,7 @@ async function receive(message, body, signal) {
   for await (const chunk of eventsOf(response)) {
     take(message, chunk);
     announce("message", message);
-    if (Date.now() - message.at > 1000) keepMessage(message); // a reload keeps what there is
+    keepSoon(message);
   }
 }
 
@@ -67,7 +83,8 @@ async function stream(conversation, message, body) {
   try {
     await receive(message, settings.tokens ? { ...body, logprobs: true, top_logprobs: 5 } : body, controller.signal);
   } catch (error) {
-    if (error.name === "AbortError") message.finish = "stopped";
+    if (isClosing) message.finish = "closed";
+    else if (error.name === "AbortError") message.finish = "stopped";
     else message.error = error instanceof Failure ? error.message : `The page failed: ${error.message}`;
   }
   delete message.partial;

@@ -2,6 +2,7 @@
 // The browser's database: conversations, their messages, settings. Other tabs are told what changed.
 
 const STORES = ["conversations", "messages", "settings"];
+const MOST_WAIT = 5000; // milliseconds for the database to open
 const channel = window.BroadcastChannel ? new BroadcastChannel("gumbel") : null;
 const unwritten = new Map(); // what the database does not have yet: store and key -> [store, key, value]
 let database = null;
@@ -12,17 +13,23 @@ const result = (request) => new Promise((resolve, reject) => {
   request.onerror = () => reject(request.error);
 });
 
+function makeStores({ result: made }) {
+  made.createObjectStore("conversations");
+  made.createObjectStore("messages").createIndex("conversation", "conversation");
+  made.createObjectStore("settings");
+}
+
+// A page left while it made the database, which the browser keeps for "back", can hold up this one.
+const tooLate = () => new Promise((_, reject) =>
+  setTimeout(() => reject(new Error("its database does not open; load the page again")), MOST_WAIT));
+
 // onFailure is given the error of each write that failed, and null after one that did not.
 export async function openStore(onFailure) {
   report = onFailure;
   try {
     const request = indexedDB.open("gumbel", 1);
-    request.onupgradeneeded = () => {
-      request.result.createObjectStore("conversations");
-      request.result.createObjectStore("messages").createIndex("conversation", "conversation");
-      request.result.createObjectStore("settings");
-    };
-    database = await result(request);
+    request.onupgradeneeded = () => makeStores(request);
+    database = await Promise.race([result(request), tooLate()]);
     database.onclose = () => { database = null; };
   } catch (error) {
     report(error);
