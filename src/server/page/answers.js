@@ -2,7 +2,7 @@
 // Answers: asked, streamed into a message, asked again. Each conversation streams for itself. "message" events say that a
 // message has changed.
 import { find } from "./dom.js";
-import { addMessage, announce, beginWriting, conversationOf, current, endWriting, keepMessage, messages, path } from "./conversations.js";
+import { addMessage, announce, beginWriting, current, endWriting, keepMessage, keepPart, messages, path } from "./conversations.js";
 import { Failure, eventsOf, request, requestOf } from "./requests.js";
 import { askedNow, saySettingsProblem, settings } from "./settings.js";
 import { askedIn, changeOf, pathTo } from "./tree.js";
@@ -54,15 +54,6 @@ function take(message, chunk) {
   if (choice.finish_reason) message.finish = choice.finish_reason;
 }
 
-// A reload keeps what there was half a second before: what is written as a page closes may come too late.
-function keepSoon(message) {
-  const entry = running.get(conversationOf(message.conversation));
-  entry.timer ??= setTimeout(() => {
-    entry.timer = undefined;
-    if (message.partial) keepMessage(message);
-  }, 500);
-}
-
 async function receive(message, body, signal) {
   const response = await request("/v1/chat/completions", body, signal);
   const warning = response.headers.get("X-Gumbel-Warning");
@@ -70,7 +61,7 @@ async function receive(message, body, signal) {
   for await (const chunk of eventsOf(response)) {
     take(message, chunk);
     announce("message", message);
-    keepSoon(message);
+    keepPart(message);
   }
 }
 

@@ -3,7 +3,7 @@
 // conversation.
 import { action, find, make, say, unsay } from "./dom.js";
 import { isRunning, keepClosed, lastOf, send, stop } from "./answers.js";
-import { current, keepConversation, path } from "./conversations.js";
+import { current, keepConversation, keepDraft, path } from "./conversations.js";
 import { contentOf, request } from "./requests.js";
 
 const LARGEST = 2 * 1024 * 1024; // bytes of a file: more than contexts hold
@@ -13,15 +13,10 @@ let contexts = new Map(); // tokens by model
 const draft = () => current().draft;
 const fit = () => { find("text").style.height = ""; find("text").style.height = find("text").scrollHeight + 2 + "px"; };
 
-export function keepDraft() {
-  clearTimeout(timer);
-  timer = 0;
-  if (drawn) keepConversation(drawn);
-}
-
 function changed() {
   draft().text = find("text").value;
-  if (!timer) timer = setTimeout(() => { keepDraft(); measure(); }, 300);
+  keepDraft(current());
+  timer ??= setTimeout(() => { timer = undefined; measure(); }, 300);
 }
 
 // ---- The gauge -----------------------------------------------------------------------------------------------------
@@ -87,10 +82,9 @@ function fileNode(file) {
 
 export function drawComposer() {
   const isOther = drawn !== current();
-  if (isOther && timer) keepDraft();
   drawn = current();
   if (isOther) find("system").value = drawn.system;
-  if (isOther || !document.hasFocus()) find("text").value = draft().text; // of another tab, too
+  if (find("text").value !== draft().text) find("text").value = draft().text;
   find("files").replaceChildren(...draft().files.map(fileNode));
   find("send").hidden = isRunning();
   find("halt").hidden = !isRunning();
@@ -139,5 +133,5 @@ export function bindComposer() {
   find("text").oninput = () => { changed(); fit(); };
   find("system").onchange = () => { current().system = find("system").value; keepConversation(current()); };
   bindFiles();
-  addEventListener("pagehide", () => { if (timer) keepDraft(); keepClosed(); });
+  addEventListener("pagehide", keepClosed);
 }

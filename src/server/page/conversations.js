@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The conversations, and which one is open. A conversation is {id, title, system, leaf, draft, changed}; leaf is the last
 // message of the branch that is shown. "conversation" and "list" events say what is to be drawn anew.
-import { onOtherTab, readAll, readMessages, readOne, write } from "./store.js";
+import { isUnwritten, onOtherTab, readAll, readMessages, readOne, write, writeSoon } from "./store.js";
 import { leafBelow, pathTo } from "./tree.js";
 
 export const changes = new EventTarget();
@@ -26,10 +26,11 @@ export function keepConversation(conversation) {
   announce("list");
 }
 
-export function keepMessage(message) {
-  message.at = Date.now();
-  return write(["messages", message.id, message]);
-}
+export const keepDraft = (conversation) => writeSoon(["conversations", conversation.id, conversation]);
+
+const entryOf = (message) => ["messages", message.id, Object.assign(message, { at: Date.now() })];
+export const keepMessage = (message) => write(entryOf(message));
+export const keepPart = (message) => writeSoon(entryOf(message));
 
 // A message behind parent (null: the first one), which is shown from now on.
 export function addMessage(conversation, parent, message) {
@@ -108,6 +109,7 @@ export async function forget(conversation) {
 
 async function takeConversation(id) {
   const fresh = await readOne("conversations", id);
+  if (isUnwritten("conversations", id)) return;
   if (!fresh) all.delete(id);
   else all.set(id, Object.assign(all.get(id) || {}, { deleted: undefined }, fresh));
 }

@@ -5,7 +5,7 @@ const STORES = ["conversations", "messages", "settings"];
 const MOST_WAIT = 5000; // milliseconds for the database to open
 const channel = window.BroadcastChannel ? new BroadcastChannel("gumbel") : null;
 const unwritten = new Map(); // what the database does not have yet: store and key -> [store, key, value]
-let database = null;
+let database = null, timer;
 let report = () => {};
 
 const result = (request) => new Promise((resolve, reject) => {
@@ -57,9 +57,17 @@ function writeBatch(batch) {
   });
 }
 
+const nameOf = (store, key) => store + " " + key;
+
+function remember(entries) {
+  for (const entry of entries) unwritten.set(nameOf(...entry), entry);
+}
+
 // Writes [store, key, value] each, whose value is deleted where it is null. What fails is tried again with the next write.
 export async function write(...entries) {
-  for (const entry of entries) unwritten.set(entry[0] + " " + entry[1], entry);
+  remember(entries);
+  clearTimeout(timer);
+  timer = undefined;
   const batch = [...unwritten];
   try {
     await writeBatch(batch.map(([, entry]) => entry));
@@ -70,6 +78,17 @@ export async function write(...entries) {
     report(error);
   }
 }
+
+// The same within half a second, or with the next write: what is written as a page closes may come too late.
+export function writeSoon(...entries) {
+  remember(entries);
+  timer ??= setTimeout(write, 500);
+}
+
+// Whether this tab knows better than the database, as it may after a read that had to wait.
+export const isUnwritten = (store, key) => unwritten.has(nameOf(store, key));
+
+addEventListener("pagehide", () => { if (timer) write(); });
 
 // What another tab has written: [store, key, the message's conversation] each.
 export function onOtherTab(callback) {
