@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests of the page share. GUMBEL_SCREENSHOTS names a folder for pictures to look at."""
 
+import json
 import os
+import re
 import shutil
 import unittest
 
@@ -18,7 +20,11 @@ window.fetch = async (path, options) => {
   const response = await old(path, options);
   if (!path.endsWith("/chat/completions")) return response;
   let count = 0;
-  const released = new Promise((resolve) => { window.release = options.signal.onabort = resolve; });
+  const released = new Promise((resolve, reject) => {
+    window.release = resolve;
+    options.signal.onabort = () => reject(options.signal.reason);
+  });
+  released.catch(() => {});
   const hold = new TransformStream({ async transform(part, out) {
     for (const event of new TextDecoder().decode(part).split(/(?<=\\n\\n)/)) {
       if (++count > 12) await released;
@@ -28,7 +34,19 @@ window.fetch = async (path, options) => {
   return new Response(response.body.pipeThrough(hold), response);
 };
 """
+READ_STORE = """
+const open = indexedDB.open("gumbel");
+open.onsuccess = () => {
+  const all = open.result.transaction(arguments[0]).objectStore(arguments[0]).getAll();
+  all.onsuccess = () => { open.result.close(); done(all.result); };
+};
+"""
 ROW = f"{LAST}.querySelector(':scope > .row')"
+
+
+def letters(text):
+    """Without what Markdown and JSON put between them."""
+    return re.sub(r"[\W_]", "", re.sub(r"\\n", "", text))
 
 
 @unittest.skipUnless(shutil.which("chromedriver"), "there is no chromedriver")
@@ -71,7 +89,8 @@ class Page(unittest.TestCase):
         """An answer that stays half written."""
         browser.run(HOLD)
         browser.type("#text", text + ENTER)
-        browser.wait(f"{LAST}.className == 'assistant' && {LAST}.querySelector('.body').textContent.length > 20")
+        browser.wait(f"{LAST}.className == 'assistant' && "
+                     f"[...{LAST}.querySelectorAll('.text, .thought')].some((one) => one.textContent.length > 10)")
 
     def answered(self, browser):
         browser.wait(f"{LAST}.className == 'assistant' && {LAST}.querySelector(':scope > .row > button')", 60)
@@ -89,6 +108,21 @@ class Page(unittest.TestCase):
     def turns(self, browser):
         return browser.run("return [...document.querySelectorAll('#log .user .body, #log .assistant .text')]"
                            ".map((one) => one.textContent)")
+
+    def stored(self, browser, store):
+        """What is on the disk."""
+        return browser.run_async(READ_STORE, store)
+
+    def kept(self, browser, store, text):
+        """Waits until the letters of the text are on the disk."""
+        for _ in range(200):
+            if letters(text) in letters(json.dumps(self.stored(browser, store), ensure_ascii=False)):
+                return
+        self.fail(f"{text} is not kept")
+
+    def delete(self, browser, title):
+        browser.run("document.querySelector(`#conversations button[aria-label=${CSS.escape(arguments[0])}]`).click()",
+                    "Delete " + title)
 
     def titles(self, browser):
         return browser.run("return [...document.querySelectorAll('#conversations div button:first-child')]"

@@ -8,6 +8,7 @@ import unittest
 
 from page import ENTER, LAST, ROW, TEXT, Page
 from support import GEMMA, QWEN, Server
+from test_models import megabytes
 
 FIRST = "Who is the baker?"
 WEATHER = [{"type": "function", "function": {"name": "get_weather", "parameters": {
@@ -135,11 +136,12 @@ class Words(Page):
         browser.type("#text", "next question" + ENTER)
         self.assertIn("An answer is being written", self.notices(browser))
         self.assertEqual(browser.run("return document.getElementById('text').value"), "next question")
+        self.kept(browser, "conversations", "next question")
         browser.click("#new")
         browser.wait("!document.querySelector('#log .user')")
         browser.run("window.first = window.release")
         browser.type("#text", "Who has a goat?" + ENTER)
-        browser.wait(f"{LAST}.className == 'assistant' && {LAST}.querySelector('.body').textContent.length > 5")
+        browser.wait(f"{LAST}.className == 'assistant' && {LAST}.querySelector('.thought').textContent.length > 5")
         browser.run("window.release()")
         self.answered(browser)
         browser.click("#conversations div:last-child button:first-child")
@@ -194,6 +196,15 @@ class Words(Page):
         browser.type("#text", "one two three")
         browser.wait("document.querySelector('#gauge span').textContent != %s" % json.dumps(words))
 
+    def test_gauge_of_a_model_that_is_loaded_by_its_first_question(self):
+        with Server(QWEN, "--alias", "other", "--models-memory", f"{megabytes(QWEN) + 0.5}MB", program=GEMMA) as server:
+            browser = self.open(server)
+            self.assertEqual([one["is_loaded"] for one in server.request("GET", "/v1/models")[2]["data"]].count(True), 1)
+            for name in ("tiny", "other"):
+                browser.run("const box = document.getElementById('model'); box.value = arguments[0]; box.onchange()", name)
+                self.ask(browser, FIRST)
+                browser.wait("!document.getElementById('gauge').hidden")
+
     def attach(self, browser, name, data):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, name)
@@ -230,6 +241,7 @@ class Words(Page):
         browser = self.open()
         self.set(browser, "thinking", "false")
         browser.click("#configure")
+        self.set(browser, "seed", "7")
         self.set(browser, "form", "json_schema")
         browser.click("#form_example")
         self.ask(browser, "A goat, please.")

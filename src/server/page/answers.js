@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Answers: asked, streamed into a message, asked again. Each conversation streams for itself. "message" events say that a
 // message has changed.
-import { find } from "./dom.js";
-import { addMessage, announce, beginWriting, current, endWriting, keepMessage, keepPart, messages, path } from "./conversations.js";
+import { find, say, unsay } from "./dom.js";
+import { addMessage, announce, beginWriting, changes, current, endWriting, keepMessage, keepPart, messages, path } from "./conversations.js";
 import { Failure, eventsOf, request, requestOf } from "./requests.js";
 import { askedNow, saySettingsProblem, settings } from "./settings.js";
 import { askedIn, changeOf, pathTo } from "./tree.js";
@@ -12,14 +12,15 @@ const running = new Map(); // by conversation: its answer and the AbortControlle
 export const isRunning = (conversation = current()) => running.has(conversation);
 export const stopOf = (conversation) => running.get(conversation)?.controller.abort();
 
-let isClosing = false; // requests then fail by themselves, which is no fault of the server's
-addEventListener("pageshow", () => { isClosing = false; });
+let isClosing = false; // requests then fail by themselves, some before "pagehide", which is no fault of the server's
+addEventListener("beforeunload", () => { isClosing = true; });
 
 export function keepClosed() {
-  isClosing = true;
+  isClosing = true; // also where a browser asks nobody before
   running.forEach(({ message }) => keepMessage({ ...message, partial: undefined, finish: "closed" }));
 }
 export const stop = () => stopOf(current());
+changes.addEventListener("deleted", (event) => stopOf(event.detail));
 
 // 53 bits, which the server could have drawn as well: so it is known of an answer that does not come to its end.
 const drawSeed = () => {
@@ -65,23 +66,28 @@ async function receive(message, body, signal) {
   }
 }
 
-// Streams what is asked into the message, which is in its place.
-async function stream(conversation, message, body) {
-  const controller = new AbortController();
+const ALIVE = 4000; // milliseconds between the words to other tabs that an answer is awaited
+
+// Streams an answer into the message, which is in its place; bodyOf makes the request.
+async function stream(conversation, message, bodyOf) {
+  const controller = new AbortController(), timer = setInterval(() => keepPart(message), ALIVE);
+  isClosing = false;
   running.set(conversation, { controller, message });
   beginWriting(message);
   announce("conversation");
   try {
-    await receive(message, settings.tokens ? { ...body, logprobs: true, top_logprobs: 5 } : body, controller.signal);
+    await receive(message, { ...bodyOf(), ...(settings.tokens ? { logprobs: true, top_logprobs: 5 } : {}) }, controller.signal);
   } catch (error) {
     if (isClosing) message.finish = "closed";
     else if (error.name === "AbortError") message.finish = "stopped";
     else message.error = error instanceof Failure ? error.message : `The page failed: ${error.message}`;
   }
+  clearInterval(timer);
   delete message.partial;
   running.delete(conversation);
   await endWriting(message);
   announce("conversation");
+  announce("answered", message);
 }
 
 // An answer behind parent, with these settings; begun is what it has already.
@@ -90,12 +96,18 @@ async function answer(parent, asked, seed, begun) {
   const message = { role: "assistant", content: "", partial: true, seed, asked: changeOf(askedIn(before), asked) };
   if (begun) Object.assign(message, { content: begun.content, reasoning: begun.reasoning, begun: begun.content.length });
   addMessage(conversation, parent, message);
-  await stream(conversation, message, requestOf(before, asked, seed, begun));
+  await stream(conversation, message, () => requestOf(before, asked, seed, begun));
   return message;
 }
 
 const asked = () => askedNow(find("model").value, current().system);
-const isHindered = () => isRunning() || saySettingsProblem();
+
+function isHindered() {
+  unsay("running");
+  if (!isRunning()) return saySettingsProblem();
+  say("running", "An answer is being written. It can be stopped (Esc), or wait: what you wrote stays.");
+  return true;
+}
 
 // Sends what a user says behind parent. False: it could not be.
 export function send(text, files, parent) {
@@ -117,12 +129,17 @@ const begunOf = (message) => message.begun
   ? { role: "assistant", content: message.content.slice(0, message.begun), reasoning: message.reasoning } : undefined;
 const askedOf = (message) => askedIn(pathTo(messages(), message.id));
 
+const isPart = (message) => ["stopped", "closed"].includes(message.finish) || message.error || message.partial;
+
+const isBeginning = (before, after) => before.content
+  ? after.content.startsWith(before.content) && (after.reasoning || "") === (before.reasoning || "")
+  : (after.reasoning || "").startsWith(before.reasoning || "");
+
 function compare(before, after) {
   if (after.error || after.finish === "stopped") return "";
   const text = (message) => JSON.stringify([message.reasoning || "", message.content,
     (message.calls || []).map(({ name, arguments: its }) => [name, its])]);
-  const isPart = before.finish === "stopped" || before.error || before.partial;
-  if (isPart && after.content.startsWith(before.content)) return "replayed: the same text, and the rest";
+  if (isPart(before) && isBeginning(before, after)) return "replayed: the same text, and the rest";
   return text(before) === text(after) ? "replayed: the same text" : "replayed: ANOTHER text";
 }
 

@@ -60,13 +60,15 @@ async function attach(files) {
   const conversation = current();
   for (const file of files) {
     try {
-      conversation.draft.files.push({ name: file.name, text: await textOf(file) });
+      const text = await textOf(file);
+      conversation.draft.files.push({ name: file.name, text }); // the draft of now: one may have been sent meanwhile
     } catch (error) {
       say("attach", error.message);
     }
   }
   keepConversation(conversation);
   drawComposer();
+  measure();
 }
 
 function fileNode(file) {
@@ -74,6 +76,7 @@ function fileNode(file) {
     draft().files.splice(draft().files.indexOf(file), 1);
     keepConversation(current());
     drawComposer();
+    measure();
   };
   return make("span", { className: "file" }, file.name, action("×", remove, { ariaLabel: "Leave out " + file.name }));
 }
@@ -83,8 +86,8 @@ function fileNode(file) {
 export function drawComposer() {
   const isOther = drawn !== current();
   drawn = current();
-  if (isOther) find("system").value = drawn.system;
-  if (find("text").value !== draft().text) find("text").value = draft().text;
+  for (const [id, value] of [["system", drawn.system], ["text", draft().text]])
+    if (find(id).value !== value) find(id).value = value; // the cursor stays where it is
   find("files").replaceChildren(...draft().files.map(fileNode));
   find("send").hidden = isRunning();
   find("halt").hidden = !isRunning();
@@ -97,8 +100,6 @@ function submit(event) {
   event?.preventDefault();
   const { text, files } = draft();
   if (!text.trim() && !files.length) return;
-  if (isRunning()) return say("running", "An answer is being written. It can be stopped (Esc), or wait: what you wrote stays.");
-  unsay("running");
   current().draft = { text: "", files: [] };
   if (!send(text, files, lastOf())) {
     current().draft = { text, files };
@@ -112,12 +113,17 @@ function submit(event) {
 function bindFiles() {
   find("attach").onclick = () => find("attach_file").click();
   find("attach_file").onchange = async () => { await attach([...find("attach_file").files]); find("attach_file").value = ""; };
-  document.ondragover = (event) => event.preventDefault();
-  document.ondrop = (event) => { event.preventDefault(); attach([...event.dataTransfer.files]); };
-  find("text").onpaste = (event) => {
-    if (event.clipboardData.files.length) { event.preventDefault(); attach([...event.clipboardData.files]); }
+  const take = (event, { files, types }) => {
+    if (!files.length || types.includes("text/plain")) return; // office programs lay a picture beside their text
+    event.preventDefault();
+    attach([...files]);
   };
+  document.ondragover = (event) => { if (event.dataTransfer.types.includes("Files")) event.preventDefault(); };
+  document.ondrop = (event) => take(event, event.dataTransfer);
+  find("text").onpaste = (event) => take(event, event.clipboardData);
 }
+
+export const hasContext = (model) => contexts.get(model) !== undefined;
 
 export function setContexts(models) {
   contexts = new Map(models.map((model) => [model.id, model.max_model_len]));
@@ -131,7 +137,7 @@ export function bindComposer() {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) submit(event);
   };
   find("text").oninput = () => { changed(); fit(); };
-  find("system").onchange = () => { current().system = find("system").value; keepConversation(current()); };
+  find("system").oninput = () => { current().system = find("system").value; keepDraft(current()); };
   bindFiles();
   addEventListener("pagehide", keepClosed);
 }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The conversations, and which one is open. A conversation is {id, title, system, leaf, draft, changed}; leaf is the last
-// message of the branch that is shown. "conversation" and "list" events say what is to be drawn anew.
-import { isUnwritten, onOtherTab, readAll, readMessages, readOne, write, writeSoon } from "./store.js";
+// message of the branch that is shown. "conversation" and "list" events say what is to be drawn anew, "deleted" that another
+// tab has deleted one.
+import { isUnwritten, keepOpen, lastOpen, onOtherTab, readAll, readMessages, readOne, refresh, write, writeSoon } from "./store.js";
 import { leafBelow, pathTo } from "./tree.js";
 
 export const changes = new EventTarget();
 const all = new Map(); // by id
 const loaded = new Map(); // messages of those that were opened: id -> Map by id
 const written = new Set(); // ids of messages that this tab is writing
-let open = null;
+let open = null, wanted = null; // what is shown, and what will be once it is read
 
 export const newId = () => Date.now().toString(36) + [...crypto.getRandomValues(new Uint8Array(6))]
   .map((byte) => byte.toString(16).padStart(2, "0")).join("");
@@ -29,8 +30,9 @@ export function keepConversation(conversation) {
 export const keepDraft = (conversation) => writeSoon(["conversations", conversation.id, conversation]);
 
 const entryOf = (message) => ["messages", message.id, Object.assign(message, { at: Date.now() })];
-export const keepMessage = (message) => write(entryOf(message));
-export const keepPart = (message) => writeSoon(entryOf(message));
+const isKept = (message) => all.has(message.conversation);
+export const keepMessage = async (message) => isKept(message) && write(entryOf(message));
+export const keepPart = (message) => isKept(message) && writeSoon(entryOf(message));
 
 // A message behind parent (null: the first one), which is shown from now on.
 export function addMessage(conversation, parent, message) {
@@ -61,11 +63,14 @@ export function showBranch(message) {
   announce("conversation");
 }
 
+// The last one that was asked for is shown, however long others take to read.
 export async function openConversation(conversation) {
+  wanted = conversation;
   if (!loaded.has(conversation.id))
     loaded.set(conversation.id, new Map((await readMessages(conversation.id)).map((one) => [one.id, one])));
+  if (wanted !== conversation) return;
   open = conversation;
-  sessionStorage.setItem("open", conversation.id);
+  keepOpen(conversation.id);
   announce("list");
   announce("conversation");
 }
@@ -110,13 +115,14 @@ export async function forget(conversation) {
 async function takeConversation(id) {
   const fresh = await readOne("conversations", id);
   if (isUnwritten("conversations", id)) return;
+  if (!fresh || fresh.deleted) announce("deleted", all.get(id));
   if (!fresh) all.delete(id);
-  else all.set(id, Object.assign(all.get(id) || {}, { deleted: undefined }, fresh));
+  else all.set(id, refresh(all.get(id) || {}, fresh));
 }
 
 async function takeMessage(id, conversation) {
   const its = loaded.get(conversation), fresh = its && await readOne("messages", id);
-  if (fresh && !written.has(id)) its.set(id, fresh);
+  if (fresh && !written.has(id)) its.set(id, refresh(its.get(id) || {}, fresh));
 }
 
 async function takeFromOtherTab(entries) {
@@ -127,13 +133,13 @@ async function takeFromOtherTab(entries) {
   }
   if (!all.has(open.id) || open.deleted) return openNewest();
   announce("list");
-  announce("conversation");
+  if (entries.some(([, key, conversation]) => (conversation || key) === open.id)) announce("conversation");
 }
 
 export async function loadConversations() {
   for (const one of await readAll("conversations")) all.set(one.id, one);
   for (const one of [...all.values()]) if (one.deleted < Date.now() - 60000) await forget(one);
   onOtherTab(takeFromOtherTab);
-  const last = all.get(sessionStorage.getItem("open"));
+  const last = all.get(lastOpen());
   return last && !last.deleted ? openConversation(last) : openNewest();
 }

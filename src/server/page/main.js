@@ -3,7 +3,7 @@
 import { action, find, make, say, unsay } from "./dom.js";
 import { stop } from "./answers.js";
 import { changes, loadConversations, newConversation } from "./conversations.js";
-import { bindComposer, drawComposer, setContexts } from "./composer.js";
+import { bindComposer, drawComposer, hasContext, setContexts } from "./composer.js";
 import { drawMessage, drawMessages } from "./messages.js";
 import { request } from "./requests.js";
 import { bindSettings, keepSettings, settings } from "./settings.js";
@@ -11,8 +11,13 @@ import { bindSide, drawList, showDrawer } from "./side.js";
 import { openStore } from "./store.js";
 import { bindTransfer } from "./transfer.js";
 
+let said = null; // of the storage: once, since a growing answer is written again and again
+
 function sayStorage(error) {
-  if (!error) return unsay("storage");
+  if (!error) unsay("storage");
+  const before = said;
+  said = error && String(error);
+  if (!error || said === before) return;
   const what = error.name === "QuotaExceededError" ? "The browser's storage is full" : `The browser does not keep conversations (${error.message})`;
   say("storage", what + ": what comes now is lost when this tab closes. Export the conversations first; deleting some makes room.");
 }
@@ -33,7 +38,8 @@ async function loadModels() {
 
 function bindKeys() {
   document.onkeydown = (event) => {
-    if (event.key === "Escape") { stop(); showDrawer(false); }
+    const isOwn = event.isComposing || event.target === find("search"); // whose Escape has another meaning
+    if (event.key === "Escape" && !isOwn && !showDrawer(false)) stop();
     if (event.key === "n" && event.ctrlKey && event.altKey) newConversation();
   };
 }
@@ -51,6 +57,7 @@ function bind() {
   find("model").onchange = () => { keepSettings({ model: find("model").value }); drawComposer(); };
   changes.addEventListener("list", drawList);
   changes.addEventListener("message", (event) => drawMessage(event.detail));
+  changes.addEventListener("answered", ({ detail: { model } }) => { if (model && !hasContext(model)) loadModels(); }); // it is loaded by now
   changes.addEventListener("conversation", () => { drawMessages(); drawComposer(); drawList(); });
 }
 

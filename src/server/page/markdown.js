@@ -7,7 +7,7 @@ import { isLink, toNodes } from "./sanitize.js";
 const LIBRARIES = ["markdownit", "DOMPurify", "hljs", "katex"];
 const MOST_RENDERED = 100000; // letters: markdown-it's time for some texts grows with the square
 const MOST_CELLS = 20000; // a short row has a cell for each column of the head
-const shown = new WeakMap(); // the blocks of a node: their markup, and the nodes it became
+const shown = new WeakMap(); // of a node: its text, and the blocks: their markup, and the nodes it became
 let parser = null;
 
 // A link says where it leads, and what it opens learns nothing of this page.
@@ -78,14 +78,14 @@ function replaceBlock(node, old, markup) {
   return { markup, nodes };
 }
 
-function showBlocks(node, blocks) {
+function showBlocks(node, text) {
   if (!shown.has(node)) node.replaceChildren();
-  const before = shown.get(node) || [];
+  const before = shown.get(node)?.blocks || [], blocks = blocksOf(text);
   before.slice(blocks.length).forEach((one) => one.nodes.forEach((child) => child.remove()));
   node.classList.add("markdown");
   node.classList.remove("plain");
-  shown.set(node, blocks.map((markup, at) =>
-    before[at] && before[at].markup === markup ? before[at] : replaceBlock(node, before[at], markup)));
+  shown.set(node, { text, blocks: blocks.map((markup, at) =>
+    before[at] && before[at].markup === markup ? before[at] : replaceBlock(node, before[at], markup)) });
 }
 
 // The cells of all tables, or more.
@@ -110,6 +110,7 @@ function showPlain(node, text) {
 // Fills node with what text says. Blocks that are as they were before stay the same nodes, with what is selected in
 // them. Without the libraries, and where the text or its tables are too long, it is shown as it is.
 export function showMarkdown(node, text) {
+  if (shown.get(node)?.text === text) return;
   if (isTooLong(text) || !LIBRARIES.every((name) => window[name])) showPlain(node, text);
-  else showBlocks(node, blocksOf(text));
+  else showBlocks(node, text);
 }

@@ -109,10 +109,16 @@ function userNode(message) {
 const toolNode = (message) => make("details", { className: "body" },
   make("summary", { textContent: `${message.name} returned` }), make("pre", { textContent: message.content }));
 
+// The reader's next key turns on.
+function focusTurn(message, text) {
+  const turns = [...nodes.get(message).querySelectorAll(".branches button")];
+  (turns.find((one) => one.textContent === text && !one.disabled) || turns.find((one) => !one.disabled))?.focus();
+}
+
 function branchesOf(message) {
   const branches = childrenOf(messages(), message.parent), at = branches.indexOf(message);
   if (branches.length < 2) return [];
-  const turn = (text, to, label) => action(text, () => showBranch(branches[to]), { disabled: !branches[to], ariaLabel: label });
+  const turn = (text, to, label) => action(text, () => { showBranch(branches[to]); focusTurn(branches[to], text); }, { disabled: !branches[to], ariaLabel: label });
   return [make("span", { className: "branches" }, turn("‹", at - 1, "Branch before"), ` ${at + 1}/${branches.length} `,
     turn("›", at + 1, "Branch behind"))];
 }
@@ -141,10 +147,17 @@ function actionsOf(node, message) {
     action("Copy", (event) => copy(message.content, event.target))];
 }
 
+function partsOf(row, message) {
+  if (isWritten(message)) return branchesOf(message);
+  return [...branchesOf(message), ...(message.role === "assistant" ? [reportOf(message)] : []),
+    ...(isRunning() ? [] : actionsOf(row.parentElement, message))];
+}
+
 function showRow(row, message) {
-  row.replaceChildren(...branchesOf(message));
-  if (isWritten(message)) return;
-  row.append(...(message.role === "assistant" ? [reportOf(message)] : []), ...(isRunning() ? [] : actionsOf(row.parentElement, message)));
+  const parts = partsOf(row, message), state = JSON.stringify(parts.map((part) => part.textContent ?? part));
+  if (row.dataset.state === state) return; // with what has the focus
+  row.dataset.state = state;
+  row.replaceChildren(...parts);
 }
 
 const bodyOf = { user: userNode, tool: toolNode, assistant: answerNode };
@@ -173,8 +186,10 @@ const welcome = () => make("div", { className: "welcome" },
 
 export function drawMessages() {
   hideAlternatives();
-  const log = find("log"), wasAtEnd = isAtEnd(log) || shown !== current(), wanted = path().map(nodeOf);
+  const log = find("log"), its = path(), last = its.at(-1), isBegun = last && isWritten(last) && !nodes.has(last);
+  const wasAtEnd = isAtEnd(log) || isBegun || shown !== current(), wanted = its.map(nodeOf);
   shown = current();
+  log.ariaBusy = isRunning(); // read to its listener once it is whole
   place(log, wanted.length ? wanted : [welcome()]);
   if (wasAtEnd) log.scrollTop = log.scrollHeight;
 }

@@ -19,7 +19,7 @@ function messageOf(message) {
     ...(calls ? { tool_calls: calls.map(callOf) } : {}) };
 }
 
-const FORMS = {
+export const FORMS = {
   json_object: () => ({ response_format: { type: "json_object" } }),
   json_schema: (text) => ({ response_format: { type: "json_schema", json_schema: { name: "answer", schema: JSON.parse(text) } } }),
   regex: (text) => ({ structured_outputs: { regex: text } }),

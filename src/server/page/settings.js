@@ -2,7 +2,7 @@
 // What answers are asked with: numbers, thinking, the answer's form, tools. A field that makes no sense says so, and nothing
 // is sent until it does.
 import { find, make, say, unsay } from "./dom.js";
-import { isUnwritten, readOne, write } from "./store.js";
+import { isUnwritten, readOne, refresh, write } from "./store.js";
 import { changes } from "./conversations.js";
 
 const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
@@ -115,8 +115,7 @@ function showSettings() {
 async function takeSettings() {
   const kept = await readOne("settings", "all");
   if (isUnwritten("settings", "all")) return;
-  for (const name of Object.keys(settings)) delete settings[name];
-  Object.assign(settings, kept);
+  refresh(settings, kept || {});
   showSettings();
 }
 

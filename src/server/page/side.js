@@ -7,9 +7,12 @@ import { readAll } from "./store.js";
 
 let found = null; // ids of those that have what is searched for; null: nothing is
 
+// On a phone. Returns whether it was open.
 export function showDrawer(isOpen) {
+  const wasOpen = document.body.classList.contains("menu");
   document.body.classList.toggle("menu", isOpen);
   find("menu").ariaExpanded = isOpen;
+  return wasOpen;
 }
 
 function rename(row, conversation) {
@@ -23,7 +26,7 @@ function rename(row, conversation) {
   };
   box.onblur = done;
   box.onkeydown = (event) => {
-    if (event.key === "Enter") done();
+    if (event.key === "Enter" && !event.isComposing) done();
     if (event.key === "Escape") { event.stopPropagation(); box.onblur = null; rows.delete(conversation); box.remove(); drawList(); }
   };
   row.replaceChildren(box);
@@ -73,14 +76,21 @@ export function drawList() {
 async function search() {
   const text = find("search").value.trim().toLowerCase();
   const has = (...texts) => texts.some((one) => one && one.toLowerCase().includes(text));
-  found = text ? new Set(list().filter((one) => has(one.title)).map((one) => one.id)) : null;
+  const its = new Set(list().filter((one) => has(one.title)).map((one) => one.id));
   if (text) for (const message of await readAll("messages"))
-    if (has(message.content, ...(message.files || []).map((file) => file.name))) found.add(message.conversation);
+    if (has(message.content, ...(message.files || []).map((file) => file.name))) its.add(message.conversation);
+  if (find("search").value.trim().toLowerCase() !== text) return; // something else is searched for by now
+  found = text ? its : null;
   drawList();
 }
 
+export function endSearch() {
+  find("search").value = "";
+  found = null;
+}
+
 export function bindSide() {
-  find("new").onclick = () => { showDrawer(false); newConversation().then(() => find("text").focus()); };
+  find("new").onclick = () => { showDrawer(false); endSearch(); newConversation().then(() => find("text").focus()); };
   find("menu").onclick = () => showDrawer(!document.body.classList.contains("menu"));
   find("shade").onclick = () => showDrawer(false);
   let timer;

@@ -38,13 +38,23 @@ export async function openStore(onFailure) {
 
 const reading = (store) => database.transaction(store).objectStore(store);
 
-export const readAll = async (store) => database ? result(reading(store).getAll()) : [];
-export const readOne = async (store, key) => database ? result(reading(store).get(key)) : undefined;
-export const readMessages = async (conversation) => database
-  ? result(reading("messages").index("conversation").getAll(conversation)) : [];
+// What the database has of a store, and what it does not have yet.
+function withUnwritten(store, written, isOne = () => true) {
+  const all = new Map(written.map((one) => [one.id, one]));
+  for (const [its, key, value] of unwritten.values()) {
+    if (its !== store) continue;
+    if (value && isOne(value)) all.set(key, value); else all.delete(key);
+  }
+  return [...all.values()];
+}
 
-function writeBatch(batch) {
-  if (!database) throw new Error("this browser has no database for the page");
+export const readAll = async (store) => withUnwritten(store, database ? await result(reading(store).getAll()) : []);
+export const readOne = async (store, key) => database ? result(reading(store).get(key)) : undefined;
+export const readMessages = async (conversation) => withUnwritten("messages",
+  database ? await result(reading("messages").index("conversation").getAll(conversation)) : [],
+  (message) => message.conversation === conversation);
+
+function transact(batch) {
   const transaction = database.transaction(STORES, "readwrite");
   for (const [store, key, value] of batch) {
     if (value) transaction.objectStore(store).put(value, key);
@@ -55,6 +65,13 @@ function writeBatch(batch) {
     transaction.oncomplete = resolve;
     transaction.onabort = () => reject(transaction.error);
   });
+}
+
+// A full storage lets transactions through that only delete, so these go first and alone.
+function writeBatch(batch) {
+  if (!database) throw new Error("this browser has no database for the page");
+  const deleted = batch.filter(([, , value]) => !value), kept = batch.filter(([, , value]) => value);
+  return Promise.all([deleted, kept].filter((part) => part.length).map(transact));
 }
 
 const nameOf = (store, key) => store + " " + key;
@@ -85,10 +102,31 @@ export function writeSoon(...entries) {
   timer ??= setTimeout(write, 500);
 }
 
+// Which conversation this tab shows, over a reload. Browsers that keep nothing for the page throw.
+export function keepOpen(id) {
+  try {
+    sessionStorage.setItem("open", id);
+  } catch { /* the newest is opened again */ }
+}
+
+export function lastOpen() {
+  try {
+    return sessionStorage.getItem("open");
+  } catch {
+    return null;
+  }
+}
+
 // Whether this tab knows better than the database, as it may after a read that had to wait.
 export const isUnwritten = (store, key) => unwritten.has(nameOf(store, key));
 
 addEventListener("pagehide", () => { if (timer) write(); });
+
+// Makes what is known what another tab has written.
+export function refresh(known, fresh) {
+  for (const name of Object.keys(known)) if (!(name in fresh)) delete known[name];
+  return Object.assign(known, fresh);
+}
 
 // What another tab has written: [store, key, the message's conversation] each.
 export function onOtherTab(callback) {

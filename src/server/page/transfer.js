@@ -2,6 +2,8 @@
 // All conversations as a file, and back.
 import { find, make, say } from "./dom.js";
 import { addConversation, announce, conversationOf, list, newId, openConversation } from "./conversations.js";
+import { FORMS } from "./requests.js";
+import { endSearch } from "./side.js";
 import { readMessages } from "./store.js";
 
 const FORMAT = "gumbel-conversations";
@@ -17,14 +19,26 @@ async function exportAll() {
 
 const isText = (...values) => values.every((value) => typeof value === "string");
 const isList = (value, isOne) => value === undefined || Array.isArray(value) && value.every(isOne);
-const isToken = (token) => Array.isArray(token) && isText(token[0]) && typeof token[1] === "number" && Array.isArray(token[2]);
+const isEntry = (entry) => Array.isArray(entry) && isText(entry[0]) && typeof entry[1] === "number";
+const isToken = (token) => isEntry(token) && Array.isArray(token[2]) && token[2].every(isEntry);
+const isPlain = (value) => value === null || typeof value !== "object";
+const isObject = (value) => typeof value === "object" && value !== null;
+
+// Settings of an answer: those that are no plain values are its form and tools; null says that one is not set any more.
+function isAsked({ form, tools, ...plain }) {
+  return Object.values(plain).every(isPlain) && (!form || form.kind in FORMS && isText(form.text)) &&
+    isList(tools ?? undefined, (tool) => isText(tool?.function?.name));
+}
 
 // What the page relies on when it draws a message or asks with it.
 function isMessage(message) {
-  const { id, role, content, reasoning = "", error = "", finish = "", model = "", seed = "", files, calls, tokens, created } = message;
-  return isText(id, role, content, reasoning, error, finish, model, seed) && ["user", "assistant", "tool"].includes(role) &&
-    typeof created === "number" && isList(files, (file) => isText(file.name, file.text)) &&
-    isList(calls, (call) => isText(call.id, call.name, call.arguments)) && isList(tokens, isToken);
+  const { id, role, content, reasoning = "", error = "", finish = "", model = "", seed = "", warning = "", note = "", name = "",
+    files, calls, tokens, created, begun = 0, asked = {}, timings = {} } = message;
+  return isText(id, role, content, reasoning, error, finish, model, seed, warning, note, name) &&
+    ["user", "assistant", "tool"].includes(role) && [created, begun].every(Number.isFinite) &&
+    isObject(asked) && isAsked(asked) && isObject(timings) && Object.values(timings).every((one) => one === null || Number.isFinite(one)) &&
+    isList(files, (file) => isText(file?.name, file?.text)) &&
+    isList(calls, (call) => isText(call?.id, call?.name, call?.arguments)) && isList(tokens, isToken);
 }
 
 // A conversation with ids of its own, so that none that is here is changed; null where it is none.
@@ -34,17 +48,24 @@ function readConversation(one) {
   const id = newId(), ids = new Map(one.messages.map((message) => [message.id, newId()]));
   const messages = one.messages.map(({ partial, ...message }) =>
     ({ ...message, id: ids.get(message.id), conversation: id, parent: ids.get(message.parent) ?? null }));
-  if (messages.some((message) => isInLoop(messages, message))) return null;
+  if (!isTree(messages)) return null;
   const leaf = ids.get(one.leaf) ?? messages.at(-1)?.id ?? null;
   return { conversation: { id, title: one.title || "", system: one.system || "", leaf, draft: { text: "", files: [] },
     changed: Number(one.changed) || Date.now() }, messages };
 }
 
-function isInLoop(messages, message) {
-  const parents = new Map(messages.map((one) => [one.id, one.parent]));
-  let steps = 0;
-  for (let id = message.id; id; id = parents.get(id)) if (steps++ > messages.length) return true;
-  return false;
+// Whether no message is its own ancestor.
+function isTree(messages) {
+  const parents = new Map(messages.map((one) => [one.id, one.parent])), rooted = new Set([null]);
+  for (const { id } of messages) {
+    const path = new Set();
+    for (let at = id; !rooted.has(at); at = parents.get(at)) {
+      if (path.has(at)) return false;
+      path.add(at);
+    }
+    path.forEach((one) => rooted.add(one));
+  }
+  return true;
 }
 
 function readFile(text) {
@@ -61,6 +82,7 @@ export async function importText(name, text) {
   const read = readFile(text);
   if (!read) return say("import", `${name} has no conversations that this page exported.`);
   for (const { conversation, messages } of read) await addConversation(conversation, messages);
+  endSearch();
   say("import", `${read.length} conversation${read.length === 1 ? " is" : "s are"} imported from ${name}.`);
   if (read.length) await openConversation(conversationOf(read[0].conversation.id));
   else announce("list");
