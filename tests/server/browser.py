@@ -3,8 +3,10 @@
 
 import base64
 import json
+import os
 import re
 import subprocess
+import tempfile
 import time
 import urllib.request
 
@@ -13,18 +15,26 @@ ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 
 class Browser:
     def __init__(self, width=1200, height=800):
-        self.driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                                       text=True)
-        for line in self.driver.stdout:
-            found = re.search(r"successfully on port (\d+)", line)
-            if found:
-                break
-        self.base = f"http://127.0.0.1:{found.group(1)}"
+        self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)  # Chromium leaves its files
+        self.base = f"http://127.0.0.1:{self.start()}"
         options = {"args": ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
                             f"--window-size={width},{height}"]}
         session = self.call("POST", "/session", {"capabilities": {"alwaysMatch": {
             "goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}}})
         self.base += "/session/" + session["sessionId"]
+
+    def start(self):
+        """The driver's port. It ends where another program takes the one it chose, and is then started again."""
+        for _ in range(5):
+            self.driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                           text=True, env={**os.environ, "TMPDIR": self.folder.name})
+            for line in self.driver.stdout:
+                found = re.search(r"successfully on port (\d+)", line)
+                if found:
+                    return found.group(1)
+            self.driver.stdout.close()
+            status = self.driver.wait()
+        raise RuntimeError(f"chromedriver ended with status {status}: {line}")
 
     def __enter__(self):
         return self
@@ -36,6 +46,7 @@ class Browser:
             self.driver.terminate()
             self.driver.wait()
             self.driver.stdout.close()
+            self.folder.cleanup()
 
     def call(self, method, path, body=None):
         data = json.dumps(body if body is not None else {}).encode() if method == "POST" else None
