@@ -138,12 +138,16 @@ class Kept(Page):
         browser.click("#halt")
         browser.wait(f"{ROW}.textContent.includes('the page was closed')")
 
-    def test_full_storage(self):
+    def open_with_storage(self, size):
         browser = Browser()
         self.addCleanup(browser.__exit__)
-        browser.cdp("Storage.overrideQuotaForOrigin", origin=self.server.url, quotaSize=1)
+        browser.cdp("Storage.overrideQuotaForOrigin", origin=self.server.url, quotaSize=size)
         browser.open(self.server.url + "/")
         self.ready(browser)
+        return browser
+
+    def test_full_storage(self):
+        browser = self.open_with_storage(1)
         self.ask(browser, FIRST)
         browser.wait("document.getElementById('notices').textContent.includes('storage is full')")
         self.picture(browser, "full-storage")
@@ -157,11 +161,7 @@ class Kept(Page):
 
     def test_full_storage_gets_room(self):
         """Deleting is written though nothing else can be."""
-        browser = Browser()
-        self.addCleanup(browser.__exit__)
-        browser.cdp("Storage.overrideQuotaForOrigin", origin=self.server.url, quotaSize=50000)
-        browser.open(self.server.url + "/")
-        self.ready(browser)
+        browser = self.open_with_storage(50000)
         self.ask(browser, FIRST)
         browser.click("#new")
         browser.run("const box = document.getElementById('text'); box.value = 'goat '.repeat(12000); box.oninput()")

@@ -143,6 +143,32 @@ class Tabs(Page):
         browser.wait("!document.querySelector('#conversations').textContent.includes('baker')")
         self.assertEqual(self.stored(browser, "messages"), [])
 
+    def test_news_while_reading(self):
+        """What another tab writes while this one reads the conversation is shown, too."""
+        browser = self.open()
+        self.ask_held(browser, FIRST)
+        first, second = self.second(browser)
+        browser.click("#new")
+        self.ask(browser, OTHER)
+        self.reload(browser)
+        browser.run(HOLD_MESSAGES)
+        browser.click("#conversations div:last-child button:first-child")
+        browser.wait("!!window.letGo")
+        browser.to_window(first)
+        browser.run("window.release()")
+        self.answered(browser)
+        text = self.turns(browser)
+        browser.to_window(second)
+        browser.run("window.letGo()")
+        browser.wait(f"{ROW}.textContent.includes('tokens/s') && !{ROW}.textContent.includes('another tab')")
+        self.wait_for_turns(browser, text)
+
+    def wait_for_turns(self, browser, text):
+        for _ in range(200):
+            if self.turns(browser) == text:
+                return
+        self.assertEqual(self.turns(browser), text)
+
     def test_last_click_wins(self):
         """A conversation that takes long to read does not take the place of one opened behind it."""
         browser = self.open()

@@ -19,6 +19,7 @@ export function keepClosed() {
   isClosing = true; // also where a browser asks nobody before
   running.forEach(({ message }) => keepMessage({ ...message, partial: undefined, finish: "closed" }));
 }
+
 export const stop = () => stopOf(current());
 changes.addEventListener("deleted", (event) => stopOf(event.detail));
 
@@ -136,7 +137,7 @@ const isBeginning = (before, after) => before.content
   : (after.reasoning || "").startsWith(before.reasoning || "");
 
 function compare(before, after) {
-  if (after.error || after.finish === "stopped") return "";
+  if (isPart(after)) return "";
   const text = (message) => JSON.stringify([message.reasoning || "", message.content,
     (message.calls || []).map(({ name, arguments: its }) => [name, its])]);
   if (isPart(before) && isBeginning(before, after)) return "replayed: the same text, and the rest";
@@ -167,4 +168,3 @@ export function giveResults(message, results) {
 
 // What is shown last, behind which a new turn goes.
 export const lastOf = (conversation = current()) => path(conversation).at(-1)?.id ?? null;
-

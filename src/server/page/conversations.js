@@ -10,6 +10,7 @@ const all = new Map(); // by id
 const loaded = new Map(); // messages of those that were opened: id -> Map by id
 const written = new Set(); // ids of messages that this tab is writing
 let open = null, wanted = null; // what is shown, and what will be once it is read
+let reading = Promise.resolve(); // until that is done: news of other tabs wait for it
 
 export const newId = () => Date.now().toString(36) + [...crypto.getRandomValues(new Uint8Array(6))]
   .map((byte) => byte.toString(16).padStart(2, "0")).join("");
@@ -63,11 +64,17 @@ export function showBranch(message) {
   announce("conversation");
 }
 
+async function load(id) {
+  if (loaded.has(id)) return;
+  const its = await readMessages(id);
+  if (!loaded.has(id)) loaded.set(id, new Map(its.map((one) => [one.id, one]))); // it may have been opened twice
+}
+
 // The last one that was asked for is shown, however long others take to read.
 export async function openConversation(conversation) {
   wanted = conversation;
-  if (!loaded.has(conversation.id))
-    loaded.set(conversation.id, new Map((await readMessages(conversation.id)).map((one) => [one.id, one])));
+  reading = load(conversation.id);
+  await reading;
   if (wanted !== conversation) return;
   open = conversation;
   keepOpen(conversation.id);
@@ -126,6 +133,7 @@ async function takeMessage(id, conversation) {
 }
 
 async function takeFromOtherTab(entries) {
+  await reading;
   for (const [store, key, conversation] of entries) {
     if (store === "conversations") await takeConversation(key);
     if (store === "messages") await takeMessage(key, conversation);
