@@ -25,10 +25,9 @@ forbid run "export/|cli/"
 forbid run "backends/(cpu|cuda|mlx|states|threads)/"
 # The hub is for the commands alone, and knows nothing of programs.
 forbid hub "tensor/|program/|text/|export/|grammar/|plan/|backends/|run/|cli/"
-# Commands read and write files of the user by the rules of the library, which stand once and are no part of its API.
-forbid cli "base/|tensor/|program/|text/|export/|grammar/|plan/|backends/|run/" "base/(input|output|temporary)_file\.h"
-# The server is built on gumbel.h alone.
-forbid server "hub/|base/|tensor/|program/|text/|export/|grammar/|plan/|backends/|run/|cli/"
+# Commands and the server are built on gumbel.h, and share the ground of src/base.
+forbid cli "tensor/|program/|text/|export/|grammar/|plan/|backends/|run/"
+forbid server "hub/|tensor/|program/|text/|export/|grammar/|plan/|backends/|run/|cli/"
 for folder in base tensor program text grammar export plan backends run; do
     forbid $folder "(server|hub)/"
 done

@@ -101,12 +101,16 @@ static void write_message(gumbel_error *error, gumbel_status status, const char 
     set_message(error, whole);
 }
 
+gumbel_status gb_fail_list(gumbel_error *error, gumbel_status status, const char *format, va_list arguments) {
+    if (error)
+        write_message(error, status, NULL, format, arguments);
+    return status;
+}
+
 gumbel_status gb_fail(gumbel_error *error, gumbel_status status, const char *format, ...) {
-    if (!error)
-        return status;
     va_list arguments;
     va_start(arguments, format);
-    write_message(error, status, NULL, format, arguments);
+    gb_fail_list(error, status, format, arguments);
     va_end(arguments);
     return status;
 }

@@ -21,6 +21,8 @@
 /* Writes the formatted message and the status into error, if there is one. Returns status, so that a
  * failing function can end in `return gb_fail(error, GUMBEL_ERROR_FORMAT, "...", ...)`. */
 gumbel_status gb_fail(gumbel_error *error, gumbel_status status, const char *format, ...) GB_PRINTF(3, 4);
+gumbel_status gb_fail_list(gumbel_error *error, gumbel_status status, const char *format, va_list arguments)
+    GB_PRINTF(3, 0);
 
 /* Like gb_fail, with ": " and the meaning of the given errno value appended. Status GUMBEL_ERROR_IO. */
 gumbel_status gb_fail_errno(gumbel_error *error, int errno_value, const char *format, ...) GB_PRINTF(3, 4);

@@ -6,14 +6,18 @@
 
 enum { LINE_BYTES = 4096 };
 
-void gb_print(const gb_text_sink *sink, const char *format, ...) {
+void gb_print_list(const gb_text_sink *sink, const char *format, va_list arguments) {
     char line[LINE_BYTES];
-    va_list arguments;
-    va_start(arguments, format);
     int length = vsnprintf(line, sizeof line, format, arguments);
-    va_end(arguments);
     if (length > 0)
         gb_print_bytes(sink, line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1);
+}
+
+void gb_print(const gb_text_sink *sink, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    gb_print_list(sink, format, arguments);
+    va_end(arguments);
 }
 
 void gb_print_bytes(const gb_text_sink *sink, const char *text, size_t length) {

@@ -14,6 +14,7 @@ typedef struct gb_text_sink {
 
 /* Formats into the sink. A line of more than 4 KiB is cut. */
 void gb_print(const gb_text_sink *sink, const char *format, ...) GB_PRINTF(2, 3);
+void gb_print_list(const gb_text_sink *sink, const char *format, va_list arguments) GB_PRINTF(2, 0);
 
 /* Writes length bytes as they are. */
 void gb_print_bytes(const gb_text_sink *sink, const char *text, size_t length);

@@ -52,8 +52,8 @@ static int print_manual_page(const char *name) {
 }
 
 /* Prints each line as a note. */
-static void print_notes(const cli_text *notes) {
-    for (const char *line = notes->bytes; line && *line; line += strcspn(line, "\n") + 1)
+static void print_notes(const gb_byte_buffer *notes) {
+    for (const char *line = notes->text; line && *line; line += strcspn(line, "\n") + 1)
         cli_note("%.*s", (int)strcspn(line, "\n"), line);
 }
 
@@ -66,7 +66,7 @@ static int print_completion(const char *shell) {
 
 static int run_command(const cli_command *command, int count, char *const *words) {
     void *arguments = cli_allocate(1, command->arguments_size);
-    cli_text notes = {0};
+    gb_byte_buffer notes = {0};
     gumbel_error error;
     int status = CLI_OK;
     switch (cli_parse(command, count, words, arguments, &notes, &error)) {
@@ -83,7 +83,7 @@ static int run_command(const cli_command *command, int count, char *const *words
         status = cli_fail_usage("%s", error.message);
         break;
     }
-    cli_text_free(&notes);
+    gb_buffer_free(&notes);
     cli_free_arguments(command, arguments);
     free(arguments);
     return status;

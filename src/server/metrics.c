@@ -51,19 +51,19 @@ typedef struct metric {
     const char *name, *vllm, *type, *help;
 } metric;
 
-static void print_head(server_text *text, const metric *m, const char *name) {
-    server_text_print(text, "# HELP %s %s\n# TYPE %s %s\n", name, m->help, name, m->type);
+static void print_head(gb_byte_buffer *text, const metric *m, const char *name) {
+    gb_buffer_print(text, "# HELP %s %s\n# TYPE %s %s\n", name, m->help, name, m->type);
 }
 
 /* A label's value: backslashes, quotes and newlines are escaped. */
-static void print_label(server_text *text, const char *value) {
+static void print_label(gb_byte_buffer *text, const char *value) {
     for (; *value; value++) {
         if (*value == '\\' || *value == '"')
-            server_text_add(text, "\\", 1);
+            gb_buffer_append(text, "\\", 1);
         if (*value == '\n')
-            server_text_add(text, "\\n", 2);
+            gb_buffer_append(text, "\\n", 2);
         else
-            server_text_add(text, value, 1);
+            gb_buffer_append(text, value, 1);
     }
 }
 
@@ -151,12 +151,12 @@ static const struct {
 };
 
 static void print_model_metric(const metric *m, const char *name, read_stat *read,
-                               const server_gauges *gauges, size_t count, server_text *text) {
+                               const server_gauges *gauges, size_t count, gb_byte_buffer *text) {
     print_head(text, m, name);
     for (size_t i = 0; i < count; i++) {
-        server_text_print(text, "%s{model_name=\"", name);
+        gb_buffer_print(text, "%s{model_name=\"", name);
         print_label(text, gauges[i].model);
-        server_text_print(text, "\"} %.17g\n", read(&gauges[i].stats));
+        gb_buffer_print(text, "\"} %.17g\n", read(&gauges[i].stats));
     }
 }
 
@@ -164,21 +164,21 @@ static void print_model_metric(const metric *m, const char *name, read_stat *rea
 
 /* The buckets of a histogram are read one by one while others add: each counts at least what was there. */
 static void print_histogram(const metric *m, const char *name, const server_histogram *histogram,
-                            bool is_seconds, server_text *text) {
+                            bool is_seconds, gb_byte_buffer *text) {
     unsigned long long sum = 0;
     const size_t limits = is_seconds ? (size_t)SECOND_LIMITS : (size_t)TOKEN_LIMITS;
     print_head(text, m, name);
     for (size_t i = 0; i < limits; i++) {
         sum += atomic_load(&histogram->buckets[i]);
-        server_text_print(text, "%s_bucket{le=\"%.10g\"} %llu\n", name,
-                          is_seconds ? second_limits[i] : (double)(1u << i), sum);
+        gb_buffer_print(text, "%s_bucket{le=\"%.10g\"} %llu\n", name,
+                        is_seconds ? second_limits[i] : (double)(1u << i), sum);
     }
     sum += atomic_load(&histogram->buckets[limits]);
-    server_text_print(text, "%s_bucket{le=\"+Inf\"} %llu\n%s_sum %.9g\n%s_count %llu\n", name, sum, name,
-                      1e-6 * (double)atomic_load(&histogram->sum), name, sum);
+    gb_buffer_print(text, "%s_bucket{le=\"+Inf\"} %llu\n%s_sum %.9g\n%s_count %llu\n", name, sum, name,
+                    1e-6 * (double)atomic_load(&histogram->sum), name, sum);
 }
 
-static void print_histograms(const server_metrics *metrics, bool with_vllm, server_text *text) {
+static void print_histograms(const server_metrics *metrics, bool with_vllm, gb_byte_buffer *text) {
     const struct {
         metric m;
         const server_histogram *histogram;
@@ -227,7 +227,7 @@ static void print_histograms(const server_metrics *metrics, bool with_vllm, serv
 
 /* ---- Of the server ------------------------------------------------------------------------------------- */
 
-static void print_counters(const server_metrics *metrics, server_text *text) {
+static void print_counters(const server_metrics *metrics, gb_byte_buffer *text) {
     const struct {
         metric m;
         const atomic_ullong *counter;
@@ -245,21 +245,20 @@ static void print_counters(const server_metrics *metrics, server_text *text) {
     static const metric ended = {"gumbel_answers_total", NULL, "counter", "Answers by why they ended."};
     print_head(text, &requests, requests.name);
     for (size_t i = 2; i < SERVER_STATUS_CLASSES; i++)
-        server_text_print(text, "%s{status=\"%zuxx\"} %llu\n", requests.name, i,
-                          atomic_load(&metrics->requests[i]));
+        gb_buffer_print(text, "%s{status=\"%zuxx\"} %llu\n", requests.name, i,
+                        atomic_load(&metrics->requests[i]));
     print_head(text, &ended, ended.name);
-    server_text_print(text,
-                      "%s{reason=\"stop\"} %llu\n%s{reason=\"length\"} %llu\n%s{reason=\"error\"} %llu\n",
-                      ended.name, atomic_load(&metrics->stopped), ended.name, atomic_load(&metrics->cut),
-                      ended.name, atomic_load(&metrics->failed));
+    gb_buffer_print(text, "%s{reason=\"stop\"} %llu\n%s{reason=\"length\"} %llu\n%s{reason=\"error\"} %llu\n",
+                    ended.name, atomic_load(&metrics->stopped), ended.name, atomic_load(&metrics->cut),
+                    ended.name, atomic_load(&metrics->failed));
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         print_head(text, &all[i].m, all[i].m.name);
-        server_text_print(text, "%s %llu\n", all[i].m.name, atomic_load(all[i].counter));
+        gb_buffer_print(text, "%s %llu\n", all[i].m.name, atomic_load(all[i].counter));
     }
 }
 
 void server_print_metrics(const server_metrics *metrics, const server_gauges *gauges, size_t gauge_count,
-                          bool with_vllm, server_text *text) {
+                          bool with_vllm, gb_byte_buffer *text) {
     for (size_t i = 0; i < sizeof model_metrics / sizeof *model_metrics; i++) {
         const metric *m = &model_metrics[i].m;
         print_model_metric(m, m->name, model_metrics[i].read, gauges, gauge_count, text);

@@ -5,8 +5,8 @@
 #ifndef GUMBEL_SERVER_METRICS_H
 #define GUMBEL_SERVER_METRICS_H
 
+#include "base/byte_buffer.h"
 #include "gumbel.h"
-#include "server/base/text.h"
 
 #include <stdatomic.h>
 
@@ -45,6 +45,6 @@ typedef struct server_gauges {
 
 /* Writes all in Prometheus' text format. with_vllm: by vLLM's names, too. */
 void server_print_metrics(const server_metrics *metrics, const server_gauges *gauges, size_t gauge_count,
-                          bool with_vllm, server_text *text);
+                          bool with_vllm, gb_byte_buffer *text);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * An HTTP server that speaks OpenAI's and Anthropic's APIs for models that schedulers answer for. It uses
- * gumbel.h alone; docs/server.md describes it.
+ * gumbel.h and src/base; docs/server.md describes it.
  */
 #ifndef GUMBEL_SERVER_SERVER_H
 #define GUMBEL_SERVER_SERVER_H

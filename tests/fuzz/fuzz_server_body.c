@@ -50,7 +50,7 @@ static bool convert(server_request *request, server_responses *responses, server
     return request->route != SERVER_RESPONSES || server_convert_input(request, responses, failure);
 }
 
-static void try_route(server_route route, const server_text *text) {
+static void try_route(server_route route, const gb_byte_buffer *text) {
     server_model *model = model_once();
     server_responses responses;
     server_request request = {0};
@@ -76,7 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static const server_route routes[] = {SERVER_COMPLETIONS, SERVER_CHAT, SERVER_RESPONSES, SERVER_MESSAGES};
     if (size < 1 || size > 65536)
         return 0;
-    const server_text text = {.bytes = (char *)(uintptr_t)(data + 1), .length = size - 1};
+    const gb_byte_buffer text = {.text = (char *)(uintptr_t)(data + 1), .size = size - 1};
     try_route(routes[data[0] % (sizeof routes / sizeof *routes)], &text);
     return 0;
 }

@@ -33,7 +33,7 @@ static int set_up(void **state) {
 
 static bool read(server_route route, const char *text, server_request *request, server_failure *failure) {
     const server_model *found;
-    const server_text body = {.bytes = (char *)(uintptr_t)text, .length = strlen(text)};
+    const gb_byte_buffer body = {.text = (char *)(uintptr_t)text, .size = strlen(text)};
     json_t *value = server_parse_body(&body, failure);
     *request = (server_request){0};
     return value && server_read_request(route, value, find_model, NULL, request, &found, failure);

@@ -162,7 +162,7 @@ static double value_of(const char *text, const char *name) {
 static void metrics(void **state) {
     (void)state;
     static server_metrics counted;
-    server_text text = {0};
+    gb_byte_buffer text = {0};
     const gumbel_usage usage = {.size = sizeof usage,
                                 .prompt_tokens = 5,
                                 .queue_seconds = 0.02,
@@ -174,7 +174,7 @@ static void metrics(void **state) {
     server_count_answer(&counted, &usage, true, GUMBEL_FINISH_STOP);
     server_count_answer(&counted, &usage, false, GUMBEL_FINISH_NONE);
     server_print_metrics(&counted, &gauges, 1, true, &text);
-    const char *all = server_text_string(&text);
+    const char *all = gb_buffer_string(&text);
     assert_true(value_of(all, "gumbel_requests_waiting{model_name=\"a\\\"b\\\\c\"}") == 3);
     assert_true(value_of(all, "vllm:num_requests_waiting{model_name=\"a\\\"b\\\\c\"}") == 3);
     assert_true(value_of(all, "gumbel_answers_failed_total{model_name=\"a\\\"b\\\\c\"}") == 2);
@@ -189,10 +189,10 @@ static void metrics(void **state) {
     assert_true(value_of(all, "gumbel_answer_seconds_sum") == 400);
     assert_true(value_of(all, "gumbel_prompt_size_tokens_bucket{le=\"4\"}") == 0);
     assert_true(value_of(all, "gumbel_prompt_size_tokens_bucket{le=\"8\"}") == 1);
-    server_text_clear(&text);
+    gb_buffer_clear(&text);
     server_print_metrics(&counted, &gauges, 1, false, &text);
-    assert_null(strstr(server_text_string(&text), "vllm:"));
-    server_text_free(&text);
+    assert_null(strstr(gb_buffer_string(&text), "vllm:"));
+    gb_buffer_free(&text);
 }
 
 int main(void) {

@@ -65,7 +65,7 @@ static void a_slow_reader(void **state) {
     submit(&run, 1, 4096);
     fake_join(&fake);
     assert_true(run.has_overflowed);
-    assert_in_range(run.incoming.length, 1, 4096 + 512);
+    assert_in_range(run.incoming.size, 1, 4096 + 512);
     assert_int_equal(server_run_take(&run, -1, 0, &event), SERVER_OVERFLOWED);
     server_run_free(&run);
     fake.repeats = 0;

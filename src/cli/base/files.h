@@ -9,9 +9,9 @@
 #include "gumbel.h"
 
 /* Appends the content of the file at path to text; "-" is standard input. Errors: IO, naming the file. */
-gumbel_status cli_read_file(const char *path, cli_text *text, gumbel_error *error);
+gumbel_status cli_read_file(const char *path, gb_byte_buffer *text, gumbel_error *error);
 
 /* Drops one newline from the end: editors and echo put it there, prompts do not mean it. */
-void cli_drop_last_newline(cli_text *text);
+void cli_drop_last_newline(gb_byte_buffer *text);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/base/measure.h"
 
+#include "base/clock.h"
 #include "cli/base/storage.h"
 
 #include <stdbool.h>
@@ -8,16 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { PIECE_BYTES = 1 << 20, MEASURED_PIECES = 128 };
-
-double cli_seconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 double cli_peak_megabytes(void) {
     struct rusage usage;
@@ -40,14 +34,14 @@ void cli_forget_peak(void) {
 
 /* A new file in the directory of path that has lost its name already; -1 on failure. */
 static int open_nameless(const char *path) {
-    cli_text name = {0};
+    gb_byte_buffer name = {0};
     const char *slash = strrchr(path, '/');
-    cli_text_add(&name, path, slash ? (size_t)(slash - path) + 1 : 0);
-    cli_text_add(&name, ".gumbel-disk-XXXXXX", strlen(".gumbel-disk-XXXXXX"));
-    int descriptor = mkstemp(name.bytes);
+    cli_append(&name, path, slash ? (size_t)(slash - path) + 1 : 0);
+    cli_append_string(&name, ".gumbel-disk-XXXXXX");
+    int descriptor = mkstemp(name.text);
     if (descriptor >= 0)
-        unlink(name.bytes);
-    cli_text_free(&name);
+        unlink(name.text);
+    gb_buffer_free(&name);
     return descriptor;
 }
 
@@ -66,9 +60,9 @@ static bool read_piece(FILE *file, char *piece) {
 }
 
 static bool write_piece(int descriptor, const char *piece, double *seconds) {
-    double begin = cli_seconds();
+    double begin = gb_seconds();
     bool good = write(descriptor, piece, PIECE_BYTES) == PIECE_BYTES;
-    *seconds += cli_seconds() - begin;
+    *seconds += gb_seconds() - begin;
     return good;
 }
 
@@ -80,9 +74,9 @@ double cli_disk_write_rate(const char *path) {
     double seconds = 0;
     for (int i = 0; good && i < MEASURED_PIECES; i++)
         good = read_piece(file, piece) && write_piece(descriptor, piece, &seconds);
-    double begin = cli_seconds();
+    double begin = gb_seconds();
     good = good && fsync(descriptor) == 0;
-    seconds += cli_seconds() - begin;
+    seconds += gb_seconds() - begin;
     if (descriptor >= 0)
         close(descriptor);
     if (file)

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the reports of --stats measure: time, this process's memory, and how fast the disk takes bytes.
+ * What the reports of --stats measure: this process's memory, and how fast the disk takes bytes.
  */
 #ifndef GUMBEL_CLI_BASE_MEASURE_H
 #define GUMBEL_CLI_BASE_MEASURE_H
-
-/* Seconds on a clock that never goes back. */
-double cli_seconds(void);
 
 /* The most memory that was resident at one time since the process began, in MB; mapped files count where they
  * were read. 0 when the system does not say. */

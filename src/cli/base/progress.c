@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/base/progress.h"
 
-#include "cli/base/measure.h"
+#include "base/clock.h"
 #include "cli/base/report.h"
 #include "cli/base/signals.h"
 
@@ -14,7 +14,7 @@ static const double line_interval = 0.1; /* seconds between two printings */
 
 void cli_progress_begin(cli_progress *progress, bool quiet) {
     *progress =
-        (cli_progress){.shown = !quiet && !cli_is_quiet() && isatty(STDERR_FILENO), .begin = cli_seconds()};
+        (cli_progress){.shown = !quiet && !cli_is_quiet() && isatty(STDERR_FILENO), .begin = gb_seconds()};
 }
 
 void cli_progress_erase(cli_progress *progress) {
@@ -71,7 +71,7 @@ typedef void (*describe_function)(const char *what, uint64_t done, uint64_t tota
 
 static void show(cli_progress *progress, describe_function describe, const char *what, uint64_t done,
                  uint64_t total) {
-    double now = cli_seconds();
+    double now = gb_seconds();
     if (!progress->shown || now - progress->last_line < line_interval)
         return;
     char text[160];
@@ -93,7 +93,7 @@ void cli_progress_report(const cli_progress *progress, const char *path) {
     struct stat file;
     if (stat(path, &file) == 0)
         cli_note("wrote %s: %.1f MB in %.1f s", path, (double)file.st_size / 1e6,
-                 cli_seconds() - progress->begin);
+                 gb_seconds() - progress->begin);
 }
 
 void cli_progress_count(cli_progress *progress, const char *what, uint64_t done, uint64_t total) {

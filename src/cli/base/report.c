@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/base/report.h"
 
-#include "cli/base/shorten.h"
-#include "cli/base/storage.h"
+#include "base/status.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -66,16 +65,8 @@ int cli_fail_with(const gumbel_error *error) {
 bool cli_refuse(gumbel_error *error, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    int length = vsnprintf(NULL, 0, format, arguments);
+    gb_fail_list(error, GUMBEL_ERROR_ARGUMENT, format, arguments);
     va_end(arguments);
-    size_t capacity = length < 0 ? 1 : (size_t)length + 1;
-    char *whole = cli_allocate(capacity, 1);
-    va_start(arguments, format);
-    vsnprintf(whole, capacity, format, arguments);
-    va_end(arguments);
-    error->status = GUMBEL_ERROR_ARGUMENT;
-    cli_fit_message(whole, error->message, sizeof error->message);
-    free(whole);
     return false;
 }
 

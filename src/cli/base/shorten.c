@@ -2,7 +2,6 @@
 #include "cli/base/shorten.h"
 
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 
 static const char ellipsis[] = "\xe2\x80\xa6";
@@ -12,16 +11,10 @@ static bool continues_character(char byte) {
     return ((unsigned char)byte & 0xc0) == 0x80;
 }
 
-/* The last place at or before position, the first one at or after it, where no character is cut. */
+/* The last place at or before position where no character is cut. */
 static size_t boundary_before(const char *text, size_t position) {
     while (position > 0 && continues_character(text[position]))
         position--;
-    return position;
-}
-
-static size_t boundary_after(const char *text, size_t position) {
-    while (continues_character(text[position]))
-        position++;
     return position;
 }
 
@@ -35,16 +28,4 @@ const char *cli_shorten_bytes(const char *text, size_t length, char room[CLI_SHO
 
 const char *cli_shorten(const char *text, char room[CLI_SHORTENED]) {
     return cli_shorten_bytes(text, strlen(text), room);
-}
-
-void cli_fit_message(const char *text, char *message, size_t capacity) {
-    size_t length = strlen(text);
-    if (length < capacity) {
-        memcpy(message, text, length + 1);
-    } else {
-        size_t room = capacity - 1 - ELLIPSIS_BYTES;
-        size_t head = boundary_before(text, room / 2);
-        size_t tail = boundary_after(text, length - (room - room / 2));
-        snprintf(message, capacity, "%.*s%s%s", (int)head, text, ellipsis, text + tail);
-    }
 }

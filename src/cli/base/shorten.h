@@ -17,8 +17,4 @@ const char *cli_shorten_bytes(const char *text, size_t length, char room[CLI_SHO
 /* The same of a text that ends in a zero byte. */
 const char *cli_shorten(const char *text, char room[CLI_SHORTENED]);
 
-/* Copies text into message. Where capacity is too small, an ellipsis takes the place of its middle: what is
- * wrong often stands at the end of a message, behind a long path. Capacity is at least 16. */
-void cli_fit_message(const char *text, char *message, size_t capacity);
-
 #endif

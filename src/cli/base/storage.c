@@ -23,38 +23,29 @@ char *cli_copy_text(const char *text, size_t length) {
     return copy;
 }
 
-/* The block with room for at least needed items, doubled as often as that takes. */
-static void *grow(void *block, size_t *capacity, size_t needed, size_t item_size) {
-    if (needed <= *capacity)
-        return block;
+/* Tests let the library's allocations fail, and a command cannot go on without its own: hence no gb_grow. */
+void cli_reserve(void **items, size_t *capacity, size_t needed, size_t item_size) {
     size_t larger = *capacity ? *capacity : 64;
+    if (needed <= *capacity)
+        return;
     while (larger < needed)
         larger = larger <= SIZE_MAX / 2 ? larger * 2 : needed;
+    *items = or_end(larger <= SIZE_MAX / item_size ? realloc(*items, larger * item_size) : NULL);
     *capacity = larger;
-    return or_end(larger <= SIZE_MAX / item_size ? realloc(block, larger * item_size) : NULL);
 }
 
-void cli_text_add(cli_text *text, const char *bytes, size_t length) {
-    text->bytes = grow(text->bytes, &text->capacity, text->length + length + 1, 1);
-    if (length > 0)
-        memcpy(text->bytes + text->length, bytes, length);
-    text->length += length;
-    text->bytes[text->length] = '\0';
+void cli_append(gb_byte_buffer *buffer, const char *bytes, size_t length) {
+    cli_reserve((void **)&buffer->data, &buffer->capacity, buffer->size + length + 1, 1);
+    gb_buffer_append(buffer, bytes, length);
+    gb_buffer_string(buffer);
 }
 
-void cli_text_clear(cli_text *text) {
-    text->length = 0;
-    if (text->bytes)
-        text->bytes[0] = '\0';
-}
-
-void cli_text_free(cli_text *text) {
-    free(text->bytes);
-    *text = (cli_text){0};
+void cli_append_string(gb_byte_buffer *buffer, const char *string) {
+    cli_append(buffer, string, strlen(string));
 }
 
 void cli_tokens_reserve(cli_tokens *tokens, size_t capacity) {
-    tokens->ids = grow(tokens->ids, &tokens->capacity, capacity, sizeof *tokens->ids);
+    cli_reserve((void **)&tokens->ids, &tokens->capacity, capacity, sizeof *tokens->ids);
 }
 
 void cli_tokens_add(cli_tokens *tokens, int32_t id) {

@@ -6,8 +6,7 @@
 #ifndef GUMBEL_CLI_BASE_STORAGE_H
 #define GUMBEL_CLI_BASE_STORAGE_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "base/byte_buffer.h"
 
 /* count * size bytes, zeroed. Free with free(). */
 void *cli_allocate(size_t count, size_t size);
@@ -15,15 +14,12 @@ void *cli_allocate(size_t count, size_t size);
 /* A copy of length bytes of text with a terminating zero. Free with free(). */
 char *cli_copy_text(const char *text, size_t length);
 
-/* A text that grows; always ends in a zero byte once something was added. Start from {0}. */
-typedef struct cli_text {
-    char *bytes;
-    size_t length, capacity;
-} cli_text;
+/* Grows *items, of malloc, so that it holds at least needed items, doubling. */
+void cli_reserve(void **items, size_t *capacity, size_t needed, size_t item_size);
 
-void cli_text_add(cli_text *text, const char *bytes, size_t length);
-void cli_text_clear(cli_text *text); /* empties, keeps the memory */
-void cli_text_free(cli_text *text);
+/* Append to a buffer, whose bytes have a zero behind them then, as gb_buffer_string leaves them. */
+void cli_append(gb_byte_buffer *buffer, const char *bytes, size_t length);
+void cli_append_string(gb_byte_buffer *buffer, const char *string);
 
 /* Token ids that grow. Start from {0}. */
 typedef struct cli_tokens {

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/base/user_paths.h"
 
+#include "base/status.h"
+
 #include <errno.h>
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static void add(cli_text *text, const char *added) {
-    cli_text_add(text, added, strlen(added));
-}
 
 /* NULL: not known. A relative one is as good as none. */
 static const char *home(void) {
@@ -21,42 +19,45 @@ static const char *home(void) {
     return user && user->pw_dir && user->pw_dir[0] == '/' ? user->pw_dir : NULL;
 }
 
-void cli_add_user_path(cli_text *text, const char *path) {
+void cli_add_user_path(gb_byte_buffer *text, const char *path) {
     bool is_home = path[0] == '~' && (path[1] == '\0' || path[1] == '/');
     const char *folder = is_home ? home() : NULL;
     if (folder)
-        add(text, folder);
-    add(text, folder ? path + 1 : path);
+        cli_append_string(text, folder);
+    cli_append_string(text, folder ? path + 1 : path);
 }
 
-/* Makes each folder of a path that is missing. */
-static bool make_folders(char *path) {
-    for (char *slash = strchr(path + 1, '/');; slash = strchr(slash + 1, '/')) {
-        if (slash)
-            *slash = '\0';
-        bool is_there = mkdir(path, 0700) == 0 || errno == EEXIST || access(path, X_OK) == 0;
-        if (slash)
-            *slash = '/';
-        if (!is_there || !slash)
-            return is_there;
+static gumbel_status make_folder(const char *path, gumbel_error *error) {
+    bool is_there = mkdir(path, 0700) == 0 || errno == EEXIST || access(path, X_OK) == 0;
+    return is_there ? GUMBEL_OK : gb_fail_errno(error, errno, "%s", path);
+}
+
+gumbel_status cli_make_folders(const char *path, gumbel_error *error) {
+    char *part = cli_copy_text(path, strlen(path));
+    gumbel_status status = GUMBEL_OK;
+    for (char *slash = part; status == GUMBEL_OK && (slash = strchr(slash + 1, '/')); *slash = '/') {
+        *slash = '\0';
+        status = make_folder(part, error);
     }
+    free(part);
+    return status == GUMBEL_OK ? make_folder(path, error) : status;
 }
 
-bool cli_state_path(const char *name, cli_text *text) {
+bool cli_state_path(const char *name, gb_byte_buffer *text) {
     const char *state = getenv("XDG_STATE_HOME");
     bool is_given = state && state[0] == '/'; /* a relative one is to be ignored */
     const char *folder = is_given ? state : home();
-    cli_text path = {0};
+    gb_byte_buffer path = {0};
     if (!folder)
         return false;
-    add(&path, folder);
-    add(&path, is_given ? "/gumbel" : "/.local/state/gumbel");
-    bool is_there = make_folders(path.bytes);
+    cli_append_string(&path, folder);
+    cli_append_string(&path, is_given ? "/gumbel" : "/.local/state/gumbel");
+    bool is_there = cli_make_folders(path.text, NULL) == GUMBEL_OK;
     if (is_there) {
-        add(text, path.bytes);
-        add(text, "/");
-        add(text, name);
+        cli_append_string(text, path.text);
+        cli_append_string(text, "/");
+        cli_append_string(text, name);
     }
-    cli_text_free(&path);
+    gb_buffer_free(&path);
     return is_there;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/bench/measure.h"
 
-#include "cli/base/measure.h"
+#include "base/clock.h"
 #include "cli/model/generator.h"
 
 #include <stdlib.h>
@@ -129,10 +129,10 @@ gumbel_status cli_bench_first_step(cli_model *model, gumbel_error *error) {
 
 static gumbel_status measure_prompt(cli_bench *bench, cli_bench_test *test, gumbel_error *error) {
     gumbel_session_set_seed(bench->model.session, bench->sampling.seed);
-    double begin = cli_seconds();
+    double begin = gb_seconds();
     gumbel_status status =
         run_prompt(&bench->model, bench->tokens.ids, test->prompt, &bench->sampling.values, error);
-    double seconds = cli_seconds() - begin;
+    double seconds = gb_seconds() - begin;
     if (status != GUMBEL_OK)
         return status;
     cli_average_add(&test->seconds, seconds);
@@ -184,10 +184,10 @@ static gumbel_status decode(cli_bench *bench, const cli_bench_test *test, gumbel
 
 static gumbel_status measure_decode(cli_bench *bench, cli_bench_test *test, gumbel_error *error) {
     gumbel_status status = begin_sequences(bench, test, error);
-    double begin = cli_seconds();
+    double begin = gb_seconds();
     if (status == GUMBEL_OK)
         status = decode(bench, test, error);
-    double seconds = cli_seconds() - begin;
+    double seconds = gb_seconds() - begin;
     for (uint32_t b = 0; b < test->batch; b++) {
         gumbel_session_destroy(bench->sequences[b]);
         bench->sequences[b] = NULL;
@@ -207,15 +207,15 @@ static gumbel_status measure_answer(cli_bench *bench, cli_bench_test *test, gumb
                                        .sampling = &bench->sampling.values,
                                        .max_new_tokens = test->tokens,
                                        .ignore_stop = true};
-    double begin = cli_seconds(), first = 0;
+    double begin = gb_seconds(), first = 0;
     gumbel_status status = cli_generator_begin(&generator, bench->tokens.ids, test->prompt, &options, error);
     for (uint32_t i = 0; i < test->tokens && status == GUMBEL_OK; i++) {
         gumbel_generated generated = {.size = sizeof generated};
         status = cli_generator_next(&generator, &generated, error);
         if (i == 0)
-            first = cli_seconds() - begin;
+            first = gb_seconds() - begin;
     }
-    double seconds = cli_seconds() - begin;
+    double seconds = gb_seconds() - begin;
     cli_generator_free(&generator);
     if (status != GUMBEL_OK)
         return status;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/bench/program.h"
 
+#include "base/clock.h"
+#include "base/status.h"
 #include "cli/base/measure.h"
-#include "cli/base/report.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -72,12 +73,12 @@ static gumbel_status fit_context(const cli_bench_options *options, cli_bench_pro
     if (room >= 0 && (int64_t)most <= room)
         return GUMBEL_OK;
     if (most_prompt >= most_depth)
-        cli_refuse(error, "--prompt-tokens %u and %u new tokens: the context has %u positions", most_prompt,
-                   added, context);
-    else
-        cli_refuse(error, "--depth %u%s and %u new tokens: the context has %u positions", depth,
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                       "--prompt-tokens %u and %u new tokens: the context has %u positions", most_prompt,
+                       added, context);
+    return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                   "--depth %u%s and %u new tokens: the context has %u positions", depth,
                    depth < most_depth ? ", where one token stands before," : "", added, context);
-    return error->status;
 }
 
 static void add_test(cli_bench_program *run, cli_bench_test test) {
@@ -115,13 +116,13 @@ static gumbel_status open_model(const cli_model_options *options, cli_bench_prog
     cli_model *model = &run->bench.model;
     for (uint32_t i = 0; i < run->repetitions; i++) {
         cli_model_close(model);
-        double begin = cli_seconds();
+        double begin = gb_seconds();
         gumbel_status status = cli_model_open(options, false, model, error);
         if (status == GUMBEL_OK)
             status = cli_bench_first_step(model, error);
         if (status != GUMBEL_OK)
             return status;
-        double seconds = cli_seconds() - begin;
+        double seconds = gb_seconds() - begin;
         cli_average_add(&run->results.load_seconds, model->load_seconds);
         cli_average_add(&run->results.first_token_seconds, seconds);
         if (i == 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cache/entry.h"
 
-#include "cli/base/report.h"
+#include "base/status.h"
 #include "cli/base/storage.h"
 #include "cli/cache/folder.h"
 #include "cli/cache/lock.h"
@@ -25,14 +25,14 @@ static bool is_plain(char byte) {
 }
 
 /* The model's name as a file's: "ORG/NAME" becomes ORG--NAME, and what shells would mind an underscore. */
-static void add_model(const char *model, cli_text *name) {
-    for (const char *byte = model; *byte && name->length < LONGEST_NAME; byte++) {
+static void add_model(const char *model, gb_byte_buffer *name) {
+    for (const char *byte = model; *byte && name->size < LONGEST_NAME; byte++) {
         bool is_first = byte == model;
         if (*byte == '/' && !is_first)
-            cli_text_add(name, "--", 2);
+            cli_append_string(name, "--");
         else
-            cli_text_add(name, is_plain(*byte) && !(is_first && (*byte == '.' || *byte == '-')) ? byte : "_",
-                         1);
+            cli_append(name, is_plain(*byte) && !(is_first && (*byte == '.' || *byte == '-')) ? byte : "_",
+                       1);
     }
 }
 
@@ -43,14 +43,14 @@ char *cli_cache_program_path(const char *folder, uint64_t state) {
 }
 
 static void place_entry(const char *folder, cli_cache_entry *entry) {
-    cli_text name = {0};
+    gb_byte_buffer name = {0};
     char identity[16];
     add_model(entry->record.model, &name);
     snprintf(identity, sizeof identity, "-%08" PRIx32, cli_cache_identity(&entry->record));
-    cli_text_add(&name, identity, strlen(identity));
-    entry->folder = cli_join(folder, name.bytes);
+    cli_append_string(&name, identity);
+    entry->folder = cli_join(folder, name.text);
     entry->program = cli_cache_program_path(entry->folder, entry->record.state);
-    cli_text_free(&name);
+    gb_buffer_free(&name);
 }
 
 gumbel_status cli_cache_find(const char *path, const char *repository, const cli_cache_options *options,
@@ -108,6 +108,5 @@ gumbel_status cli_cache_remove(const char *folder, gumbel_error *error) {
     free(lock);
     if (is_removed || errno == ENOENT)
         return GUMBEL_OK;
-    cli_refuse(error, "%s: %s", folder, strerror(errno));
-    return error->status = GUMBEL_ERROR_IO;
+    return gb_fail_errno(error, errno, "%s", folder);
 }

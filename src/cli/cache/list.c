@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cache/list.h"
 
+#include "base/status.h"
 #include "cli/base/report.h"
 #include "cli/base/storage.h"
 #include "cli/cache/entry.h"
@@ -125,8 +126,7 @@ gumbel_status cli_cache_list(const char *path, cli_cache_items *items, gumbel_er
         return GUMBEL_OK;
     gumbel_status status = cli_cache_check_folder(path, error);
     if (status == GUMBEL_OK && !cli_names_read(&names, path)) {
-        cli_refuse(error, "%s: %s", path, strerror(errno));
-        status = error->status = GUMBEL_ERROR_IO;
+        status = gb_fail_errno(error, errno, "%s", path);
     }
     items->items = cli_allocate(names.count, sizeof *items->items);
     for (size_t i = 0; i < names.count; i++)

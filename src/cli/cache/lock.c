@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cache/lock.h"
 
+#include "base/status.h"
 #include "cli/base/report.h"
 #include "cli/base/signals.h"
 #include "cli/cache/folder.h"
@@ -18,11 +19,6 @@
 /* The lock is tried at intervals: a signal that comes just before flock blocks would not be seen. */
 enum { MOST_ATTEMPTS = 100, POLL_NANOSECONDS = 50000000 };
 
-static gumbel_status refuse_path(const char *path, gumbel_error *error) {
-    cli_refuse(error, "%s: %s", path, strerror(errno));
-    return error->status = GUMBEL_ERROR_IO;
-}
-
 /* Whether the file that is locked still stands at path: who removes a folder removes its lock. */
 static bool is_in_place(int lock, const char *path) {
     struct stat locked, found;
@@ -39,8 +35,8 @@ static gumbel_status take(int lock, const char *waited_for, bool *is_busy, gumbe
     cli_note("another gumbel exports %s; waiting for it", waited_for);
     while (*is_busy) {
         if (cli_interrupted()) {
-            cli_refuse(error, "%s: cancelled while another gumbel exports it", waited_for);
-            return error->status = GUMBEL_ERROR_CANCELLED;
+            return gb_fail(error, GUMBEL_ERROR_CANCELLED, "%s: cancelled while another gumbel exports it",
+                           waited_for);
         }
         nanosleep(&(struct timespec){.tv_nsec = POLL_NANOSECONDS}, NULL);
         *is_busy = flock(lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
@@ -52,13 +48,13 @@ static gumbel_status take(int lock, const char *waited_for, bool *is_busy, gumbe
 static gumbel_status try_lock(const char *folder, const char *path, const char *waited_for, bool *is_busy,
                               int *lock, gumbel_error *error) {
     if (mkdir(folder, 0700) != 0 && errno != EEXIST)
-        return refuse_path(folder, error);
+        return gb_fail_errno(error, errno, "%s", folder);
     gumbel_status status = cli_cache_check_folder(folder, error);
     if (status != GUMBEL_OK)
         return access(folder, F_OK) != 0 && errno == ENOENT ? GUMBEL_OK : status;
     int opened = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (opened < 0)
-        return errno == ENOENT ? GUMBEL_OK : refuse_path(path, error);
+        return errno == ENOENT ? GUMBEL_OK : gb_fail_errno(error, errno, "%s", path);
     status = take(opened, waited_for, is_busy, error);
     if (status == GUMBEL_OK && !*is_busy && is_in_place(opened, path))
         *lock = opened;
@@ -75,8 +71,7 @@ gumbel_status cli_cache_lock(const char *folder, const char *waited_for, int *lo
     for (int i = 0; i < MOST_ATTEMPTS && status == GUMBEL_OK && *lock < 0 && !is_busy; i++)
         status = try_lock(folder, path, waited_for, &is_busy, lock, error);
     if (status == GUMBEL_OK && *lock < 0 && !is_busy) {
-        cli_refuse(error, "%s: it is removed again and again", path);
-        status = error->status = GUMBEL_ERROR_IO;
+        status = gb_fail(error, GUMBEL_ERROR_IO, "%s: it is removed again and again", path);
     }
     free(path);
     return status;

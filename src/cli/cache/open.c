@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cache/open.h"
 
-#include "cli/base/measure.h"
+#include "base/clock.h"
+#include "base/status.h"
 #include "cli/base/report.h"
 #include "cli/base/signals.h"
 #include "cli/cache/entry.h"
@@ -40,9 +41,9 @@ static gumbel_status open_program(search *s, gumbel_error *error) {
         status = cli_cache_check_file(s->entry.program, &is_there, error);
     if (status != GUMBEL_OK || !is_there)
         return status;
-    double begin = cli_seconds();
+    double begin = gb_seconds();
     status = gumbel_program_open(s->entry.program, &s->program, error);
-    s->seconds = cli_seconds() - begin;
+    s->seconds = gb_seconds() - begin;
     s->is_damaged = is_damage(status);
     if (status == GUMBEL_OK)
         cli_cache_note_use(s->entry.folder);
@@ -122,8 +123,7 @@ static gumbel_status open_or_make(search *s, gumbel_error *error) {
         status = open_program(s, error);
     if (status != GUMBEL_OK || s->program)
         return status;
-    cli_refuse(error, "%s: it was removed while it was made", s->entry.program);
-    return error->status = GUMBEL_ERROR_IO;
+    return gb_fail(error, GUMBEL_ERROR_IO, "%s: it was removed while it was made", s->entry.program);
 }
 
 static gumbel_status open_locked(search *s, gumbel_error *error) {
@@ -148,8 +148,7 @@ static gumbel_status find_program(search *s, gumbel_error *error) {
         return status;
     gumbel_program_close(s->program);
     s->program = NULL;
-    cli_refuse(error, "%s: cancelled", s->checkpoint->shown);
-    return error->status = GUMBEL_ERROR_CANCELLED;
+    return gb_fail(error, GUMBEL_ERROR_CANCELLED, "%s: cancelled", s->checkpoint->shown);
 }
 
 gumbel_status cli_cache_open(const cli_checkpoint *checkpoint, const cli_cache_options *options,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cache/record.h"
 
-#include "cli/base/report.h"
+#include "base/status.h"
 #include "cli/base/storage.h"
 #include "cli/checkpoint/checkpoint.h"
 #include "cli/checkpoint/fingerprint.h"
@@ -20,11 +20,6 @@
 
 #define NEW_RECORD CLI_CACHE_RECORD ".new"
 
-static gumbel_status refuse_path(const char *path, gumbel_error *error) {
-    cli_refuse(error, "%s: %s", path, strerror(errno));
-    return error->status = GUMBEL_ERROR_IO;
-}
-
 static char *copy(const char *text) {
     return cli_copy_text(text, strlen(text));
 }
@@ -32,35 +27,35 @@ static char *copy(const char *text) {
 /* ---- Hashes -------------------------------------------------------------------------------------------- */
 
 /* Adds the options, each ended by a zero byte. Of no recipe another program may come than of "none". */
-static void add_options(const cli_cache_record *record, cli_text *text) {
+static void add_options(const cli_cache_record *record, gb_byte_buffer *text) {
     char context[24];
     int length = snprintf(context, sizeof context, "%" PRIu32, record->max_context);
-    cli_text_add(text, context, (size_t)length + 1);
+    cli_append(text, context, (size_t)length + 1);
     const char *recipe = record->recipe ? record->recipe : "";
-    cli_text_add(text, recipe, strlen(recipe) + 1);
+    cli_append(text, recipe, strlen(recipe) + 1);
 }
 
 uint32_t cli_cache_identity(const cli_cache_record *record) {
-    cli_text text = {0};
-    cli_text_add(&text, record->source, strlen(record->source) + 1);
+    gb_byte_buffer text = {0};
+    cli_append(&text, record->source, strlen(record->source) + 1);
     add_options(record, &text);
-    uint32_t identity = (uint32_t)XXH3_64bits(text.bytes, text.length);
-    cli_text_free(&text);
+    uint32_t identity = (uint32_t)XXH3_64bits(text.text, text.size);
+    gb_buffer_free(&text);
     return identity;
 }
 
 static gumbel_status find_state(const cli_cache_record *record, uint64_t *state, gumbel_error *error) {
-    cli_text text = {0};
+    gb_byte_buffer text = {0};
     struct stat recipe;
     const uint64_t format = gumbel_program_format();
-    cli_text_add(&text, gumbel_version(), strlen(gumbel_version()) + 1);
-    cli_text_add(&text, (const char *)&format, sizeof format);
+    cli_append(&text, gumbel_version(), strlen(gumbel_version()) + 1);
+    cli_append(&text, (const char *)&format, sizeof format);
     add_options(record, &text);
     if (record->recipe && record->recipe[0] == '/' && stat(record->recipe, &recipe) == 0)
         cli_fingerprint_file(record->recipe, &recipe, &text);
     gumbel_status status = cli_fingerprint_files(record->source, &text, error);
-    *state = XXH3_64bits(text.bytes, text.length);
-    cli_text_free(&text);
+    *state = XXH3_64bits(text.text, text.size);
+    gb_buffer_free(&text);
     return status;
 }
 
@@ -89,7 +84,7 @@ gumbel_status cli_cache_describe(const char *path, const char *repository, const
                                  cli_cache_record *record, gumbel_error *error) {
     *record = (cli_cache_record){.source = cli_canonical_path(path), .max_context = options->max_context};
     if (!record->source)
-        return refuse_path(path, error);
+        return gb_fail_errno(error, errno, "%s", path);
     record->model = repository ? copy(repository) : last_name(record->source);
     record->recipe = describe_recipe(options->quantize);
     return find_state(record, &record->state, error);
@@ -106,21 +101,21 @@ void cli_cache_record_free(cli_cache_record *record) {
 
 /* Paths need not be UTF-8, JSON must be: other bytes than printable ASCII are written as in URIs, %XX. */
 static json_t *encode(const char *path) {
-    cli_text text = {0};
+    gb_byte_buffer text = {0};
     for (const char *byte = path; *byte; byte++) {
         char escaped[4];
         bool is_plain = *byte >= ' ' && *byte <= '~' && *byte != '%';
         snprintf(escaped, sizeof escaped, "%%%02X", (unsigned char)*byte);
-        cli_text_add(&text, is_plain ? byte : escaped, is_plain ? 1 : 3);
+        cli_append(&text, is_plain ? byte : escaped, is_plain ? 1 : 3);
     }
-    json_t *string = json_stringn(text.bytes ? text.bytes : "", text.length);
-    cli_text_free(&text);
+    json_t *string = json_stringn(text.text ? text.text : "", text.size);
+    gb_buffer_free(&text);
     return string;
 }
 
 static char *decode(const char *text) {
-    cli_text path = {0};
-    cli_text_add(&path, "", 0);
+    gb_byte_buffer path = {0};
+    cli_append(&path, "", 0);
     for (const char *byte = text; *byte; byte++) {
         char digits[3] = "";
         if (*byte == '%' && byte[1] && byte[2]) {
@@ -128,9 +123,9 @@ static char *decode(const char *text) {
             byte += 2;
         }
         char plain = digits[0] ? (char)strtoul(digits, NULL, 16) : *byte;
-        cli_text_add(&path, &plain, 1);
+        cli_append(&path, &plain, 1);
     }
-    return path.bytes;
+    return path.text;
 }
 
 static char *read_text(const json_t *object, const char *key) {
@@ -178,7 +173,7 @@ gumbel_status cli_cache_write_record(const char *folder, const cli_cache_record 
     errno = ENOMEM;
     bool is_written =
         object && json_dump_file(object, new_path, JSON_INDENT(2)) == 0 && rename(new_path, path) == 0;
-    gumbel_status status = is_written ? GUMBEL_OK : refuse_path(path, error);
+    gumbel_status status = is_written ? GUMBEL_OK : gb_fail_errno(error, errno, "%s", path);
     json_decref(object);
     free(path);
     free(new_path);

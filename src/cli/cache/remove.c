@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cache/remove.h"
 
+#include "base/status.h"
 #include "cli/base/report.h"
 #include "cli/base/storage.h"
 #include "cli/base/units.h"
@@ -55,9 +56,9 @@ static gumbel_status choose_named(const cli_cache_items *items, const char *word
             chosen[i] = is_found = true;
     if (is_found)
         return GUMBEL_OK;
-    cli_refuse(error, "%.200s: there is no such entry or model in the cache; gumbel cache list shows them",
-               word);
-    return error->status;
+    return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                   "%.200s: there is no such entry or model in the cache; gumbel cache list shows them",
+                   word);
 }
 
 gumbel_status cli_cache_choose_named(const cli_cache_items *items, const cli_words *names, bool *chosen,
@@ -86,8 +87,7 @@ static gumbel_status remove_item(const cli_cache_item *item, bool *is_removed, g
     if (status != GUMBEL_OK)
         return status;
     if (lock < 0) {
-        cli_refuse(error, "%s is being exported; it stays", item->name);
-        return error->status = GUMBEL_ERROR_IO;
+        return gb_fail(error, GUMBEL_ERROR_IO, "%s is being exported; it stays", item->name);
     }
     if (!is_unchanged(item))
         cli_note("%s has been used or made again meanwhile; it stays", item->name);

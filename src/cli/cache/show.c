@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cache/show.h"
 
+#include "cli/base/json.h"
 #include "cli/base/report.h"
 #include "cli/base/storage.h"
 #include "cli/base/units.h"
@@ -100,17 +101,8 @@ void cli_cache_show(const cli_cache_items *items, const char *path) {
 
 /* ---- For programs -------------------------------------------------------------------------------------- */
 
-/* Text that is not UTF-8 has no place in JSON; its bytes become question marks. */
 static json_t *text_json(const char *text) {
-    json_t *string = text ? json_string(text) : json_null();
-    if (string)
-        return string;
-    char *plain = cli_copy_text(text, strlen(text));
-    for (char *byte = plain; *byte; byte++)
-        *byte = (unsigned char)*byte < 0x80 ? *byte : '?';
-    string = json_string(plain);
-    free(plain);
-    return string;
+    return text ? cli_json_text(text, strlen(text)) : json_null();
 }
 
 static json_t *item_json(const cli_cache_item *item) {

@@ -3,6 +3,7 @@
  * gumbel chat: a conversation in turns, on a terminal or through a pipe.
  */
 #include "cli/command.h"
+#include "base/status.h"
 #include "cli/base/report.h"
 #include "cli/base/signals.h"
 #include "cli/chat/commands.h"
@@ -19,32 +20,31 @@ static void report_reply(const cli_chat *chat) {
 }
 
 static void add_text(void *user, const char *text, size_t length) {
-    cli_text_add(user, text, length);
+    cli_append(user, text, length);
 }
 
-static gumbel_status carry_out(cli_chat *chat, const cli_text *line, gumbel_error *error) {
-    if (strlen(line->bytes) == line->length)
-        return cli_chat_command(chat, line->bytes, error);
-    cli_refuse(error, "a command has no zero bytes");
-    return error->status;
+static gumbel_status carry_out(cli_chat *chat, const gb_byte_buffer *line, gumbel_error *error) {
+    if (strlen(line->text) == line->size)
+        return cli_chat_command(chat, line->text, error);
+    return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "a command has no zero bytes");
 }
 
 /* Carries out what the user says. Failures are reported; the conversation goes on. */
 static bool take_message(cli_chat *chat, const cli_chat_message *message) {
     gumbel_error error;
     gumbel_status status;
-    const cli_text *text = &message->text;
+    const gb_byte_buffer *text = &message->text;
     cli_clear_interrupt();
     gumbel_reply_part call;
     if (message->is_command)
         status = carry_out(chat, text, &error);
     else if (cli_open_call(&chat->conversation, &call))
-        status = cli_answer_call(&chat->conversation, text->bytes, text->length, &error);
+        status = cli_answer_call(&chat->conversation, text->text, text->size, &error);
     else
-        status = cli_converse(&chat->conversation, text->bytes, text->length, &error);
+        status = cli_converse(&chat->conversation, text->text, text->size, &error);
     if (status != GUMBEL_OK)
         cli_note("%s", error.message);
-    else if (!message->is_command || strncmp(text->bytes, "/regen", 6) == 0)
+    else if (!message->is_command || strncmp(text->text, "/regen", 6) == 0)
         report_reply(chat);
     return status == GUMBEL_OK;
 }
@@ -56,11 +56,11 @@ static cli_line read_next(const cli_chat *chat, cli_line_reader *reader, bool *i
     *is_result = cli_open_call(&chat->conversation, &call);
     if (!*is_result)
         return cli_read_message(reader, "> ", message);
-    cli_text prompt = {0};
+    gb_byte_buffer prompt = {0};
     gumbel_escape(GUMBEL_ESCAPE_LINE, call.name, strlen(call.name), add_text, &prompt);
-    cli_text_add(&prompt, " gives> ", strlen(" gives> "));
-    cli_line line = cli_read_message(reader, prompt.bytes, message);
-    cli_text_free(&prompt);
+    cli_append_string(&prompt, " gives> ");
+    cli_line line = cli_read_message(reader, prompt.text, message);
+    gb_buffer_free(&prompt);
     return line;
 }
 
@@ -70,7 +70,7 @@ static int take_messages(cli_chat *chat, cli_line_reader *reader) {
     bool is_terminal = cli_line_reader_is_terminal(reader), was_interrupted = false;
     int status = CLI_OK;
     cli_chat_message message = {0};
-    const cli_text *text = &message.text;
+    const gb_byte_buffer *text = &message.text;
     while (!chat->ended) {
         bool is_result;
         cli_line line = read_next(chat, reader, &is_result, &message);
@@ -79,7 +79,7 @@ static int take_messages(cli_chat *chat, cli_line_reader *reader) {
         was_interrupted = line == CLI_LINE_INTERRUPTED;
         if (was_interrupted && is_terminal)
             cli_note("Ctrl-C again, Ctrl-D or /exit leaves");
-        else if (!was_interrupted && (is_result || strspn(text->bytes, " \t\n") < text->length) &&
+        else if (!was_interrupted && (is_result || strspn(text->text, " \t\n") < text->size) &&
                  !take_message(chat, &message) && !is_terminal)
             status = CLI_FAILED;
         if (!is_terminal && cli_interrupted()) {
@@ -87,7 +87,7 @@ static int take_messages(cli_chat *chat, cli_line_reader *reader) {
             break;
         }
     }
-    cli_text_free(&message.text);
+    gb_buffer_free(&message.text);
     return status;
 }
 
@@ -95,15 +95,15 @@ static gumbel_status check_format(const cli_chat *chat, gumbel_error *error) {
     const cli_model *model = chat->conversation.model;
     const cli_format_options *format = &chat->arguments.format;
     if (!model->tokenizer) {
-        cli_refuse(error, "the program has no tokenizer, so it cannot chat; gumbel run --tokens can run it");
-        return error->status = GUMBEL_ERROR_UNSUPPORTED;
+        return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
+                       "the program has no tokenizer, so it cannot chat; gumbel run --tokens can run it");
     }
     if (cli_has_template(&chat->arguments.template, &model->info) || format->raw)
         return GUMBEL_OK;
-    cli_refuse(error,
-               "the program has no chat template; give one with --chat-template-file FILE, or continue plain "
-               "text with --raw");
-    return error->status = GUMBEL_ERROR_UNSUPPORTED;
+    return gb_fail(
+        error, GUMBEL_ERROR_UNSUPPORTED,
+        "the program has no chat template; give one with --chat-template-file FILE, or continue plain "
+        "text with --raw");
 }
 
 static gumbel_status prepare(cli_chat *chat, gumbel_error *error) {

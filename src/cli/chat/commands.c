@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/chat/commands.h"
 
+#include "base/status.h"
 #include "cli/base/report.h"
 #include "cli/base/user_paths.h"
 
@@ -185,10 +186,10 @@ typedef gumbel_status (*file_function)(cli_conversation *conversation, const cha
 /* Does something with the file of a path that may begin with ~. */
 static gumbel_status with_file(cli_chat *chat, const char *argument, file_function function,
                                gumbel_error *error) {
-    cli_text path = {0};
+    gb_byte_buffer path = {0};
     cli_add_user_path(&path, argument);
-    gumbel_status status = function(&chat->conversation, path.bytes, error);
-    cli_text_free(&path);
+    gumbel_status status = function(&chat->conversation, path.text, error);
+    gb_buffer_free(&path);
     return status;
 }
 
@@ -249,10 +250,8 @@ static gumbel_status refuse_unknown(const char *name, gumbel_error *error) {
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         used += (size_t)snprintf(names + used, sizeof names - used, "%s ", commands[i].names);
     if (strlen(name) > 2 && cli_suggest(name, names, found, sizeof found))
-        cli_refuse(error, "there is no command %s; did you mean %s?", name, found);
-    else
-        cli_refuse(error, "there is no command %s; /help lists them", name);
-    return error->status;
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "there is no command %s; did you mean %s?", name, found);
+    return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "there is no command %s; /help lists them", name);
 }
 
 gumbel_status cli_chat_command(cli_chat *chat, const char *line, gumbel_error *error) {

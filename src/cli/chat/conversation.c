@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/chat/conversation.h"
 
-#include "cli/base/measure.h"
-#include "cli/base/report.h"
+#include "base/clock.h"
+#include "base/status.h"
 #include "cli/base/signals.h"
 #include "cli/chat/messages.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-static gumbel_status refuse(gumbel_error *error, gumbel_status status, const char *message) {
-    cli_refuse(error, "%s", message);
-    return error->status = status;
-}
 
 gumbel_status cli_conversation_apply(cli_conversation *conversation, gumbel_error *error) {
     gumbel_status status = GUMBEL_OK;
@@ -62,8 +57,8 @@ static gumbel_status prefill(cli_conversation *conversation, gumbel_turn *turn, 
     gumbel_status status = gumbel_conversation_prefill(conversation->messages, session, turn, error);
     cli_cancel_on_interrupt(NULL);
     if (status == GUMBEL_ERROR_LIMIT && turn->count == 0)
-        return refuse(error, status,
-                      "the context has no room for this turn; /reset begins a new conversation");
+        return gb_fail(error, status,
+                       "the context has no room for this turn; /reset begins a new conversation");
     return status;
 }
 
@@ -72,10 +67,10 @@ static gumbel_status reply_to_messages(cli_conversation *conversation, size_t ke
     gumbel_turn turn = {.size = sizeof turn};
     cli_reply *reply = &conversation->reply;
     const size_t asked = gumbel_conversation_count(conversation->messages);
-    const double begin = cli_seconds();
+    const double begin = gb_seconds();
     cli_reply_free(reply);
     gumbel_status status = prefill(conversation, &turn, error);
-    const double seconds = cli_seconds() - begin;
+    const double seconds = gb_seconds() - begin;
     if (status == GUMBEL_OK)
         status = generate(conversation, turn.tokens + turn.begin, turn.count - turn.begin, error);
     else if (status == GUMBEL_ERROR_CANCELLED) {
@@ -99,8 +94,8 @@ static gumbel_status reply_to_messages(cli_conversation *conversation, size_t ke
 static gumbel_status add_message(cli_conversation *conversation, gumbel_message message, const char *text,
                                  size_t length, gumbel_error *error) {
     if (memchr(text, '\0', length))
-        return refuse(error, GUMBEL_ERROR_ARGUMENT,
-                      "the message has a zero byte, which no message can have; plain text can, with --raw");
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                       "the message has a zero byte, which no message can have; plain text can, with --raw");
     char *content = cli_copy_text(text, length);
     message.size = sizeof message;
     message.content = content;
@@ -129,10 +124,10 @@ static gumbel_status converse_raw(cli_conversation *conversation, const char *te
     gumbel_status status =
         cli_encode_text(conversation->model->tokenizer, text, length, &options, &tokens, error);
     if (status == GUMBEL_OK && tokens.count == 0)
-        status = refuse(error, GUMBEL_ERROR_ARGUMENT, "the message is empty");
+        status = gb_fail(error, GUMBEL_ERROR_ARGUMENT, "the message is empty");
     if (status == GUMBEL_OK && tokens.count > conversation->model->max_context - from)
-        status = refuse(error, GUMBEL_ERROR_LIMIT,
-                        "the context has no room for this turn; /reset begins a new conversation");
+        status = gb_fail(error, GUMBEL_ERROR_LIMIT,
+                         "the context has no room for this turn; /reset begins a new conversation");
     if (status == GUMBEL_OK) {
         status = generate(conversation, tokens.ids, tokens.count, error);
         gumbel_error ignored; /* the first error is the one to tell */
@@ -172,7 +167,7 @@ gumbel_status cli_answer_call(cli_conversation *conversation, const char *text, 
                               gumbel_error *error) {
     gumbel_reply_part call;
     if (!cli_open_call(conversation, &call))
-        return refuse(error, GUMBEL_ERROR_ARGUMENT, "there is no call without a result");
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "there is no call without a result");
     const gumbel_message result = {.role = "tool", .tool_call_id = call.id, .name = call.name};
     gumbel_status status = add_message(conversation, result, text, length, error);
     if (status != GUMBEL_OK)
@@ -192,7 +187,7 @@ gumbel_status cli_answer_call(cli_conversation *conversation, const char *text, 
 static gumbel_status regenerate_raw(cli_conversation *conversation, gumbel_error *error) {
     const uint32_t prompt_end = conversation->reply.prompt_end;
     if (prompt_end == 0)
-        return refuse(error, GUMBEL_ERROR_ARGUMENT, "there is no reply to replace");
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "there is no reply to replace");
     gumbel_session *session = conversation->model->session;
     const int32_t *held;
     gumbel_session_position(session, &held);
@@ -211,7 +206,7 @@ gumbel_status cli_regenerate(cli_conversation *conversation, gumbel_error *error
     if (conversation->format.raw)
         return regenerate_raw(conversation, error);
     if (conversation->asked == 0)
-        return refuse(error, GUMBEL_ERROR_ARGUMENT, "there is no reply to replace");
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "there is no reply to replace");
     gumbel_conversation_truncate(conversation->messages, conversation->asked);
     return reply_to_messages(conversation, conversation->asked, error);
 }
@@ -232,10 +227,10 @@ void cli_conversation_reset(cli_conversation *conversation) {
 /* ---- Files --------------------------------------------------------------------------------------------- */
 
 static char *messages_path(const char *path) {
-    cli_text text = {0};
-    cli_text_add(&text, path, strlen(path));
-    cli_text_add(&text, ".json", strlen(".json"));
-    return text.bytes;
+    gb_byte_buffer text = {0};
+    cli_append_string(&text, path);
+    cli_append_string(&text, ".json");
+    return text.text;
 }
 
 gumbel_status cli_conversation_save(cli_conversation *conversation, const char *path, gumbel_error *error) {

@@ -9,8 +9,8 @@
 #include "cli/terminal/line_reader.h"
 
 typedef struct cli_chat_message {
-    cli_text text;   /* may have zero bytes, from a pipe */
-    bool is_command; /* it begins with a slash that was typed, or came from a pipe */
+    gb_byte_buffer text; /* may have zero bytes, from a pipe */
+    bool is_command;     /* it begins with a slash that was typed, or came from a pipe */
 } cli_chat_message;
 
 /* Reads the next one, after the prompt at a terminal. There it is added to the history, so that it can be

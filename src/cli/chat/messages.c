@@ -2,9 +2,9 @@
 #include "cli/chat/messages.h"
 
 #include "base/output_file.h"
+#include "base/status.h"
 #include "cli/base/files.h"
 #include "cli/base/json.h"
-#include "cli/base/report.h"
 #include "cli/base/storage.h"
 
 #include <jansson.h>
@@ -12,21 +12,20 @@
 #include <string.h>
 
 static int add(const char *bytes, size_t length, void *text) {
-    cli_text_add(text, bytes, length);
+    cli_append(text, bytes, length);
     return 0;
 }
 
 static gumbel_status no_memory(gumbel_error *error) {
-    cli_refuse(error, "no memory for messages");
-    return error->status = GUMBEL_ERROR_MEMORY;
+    return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for messages");
 }
 
 /* NULL for none. Free the text. */
 static gumbel_status dump(const json_t *value, char **text, gumbel_error *error) {
-    cli_text written = {0};
+    gb_byte_buffer written = {0};
     const bool failed =
         value && !json_is_null(value) && json_dump_callback(value, add, &written, JSON_COMPACT) != 0;
-    *text = written.bytes;
+    *text = written.text;
     return failed ? no_memory(error) : GUMBEL_OK;
 }
 
@@ -36,8 +35,7 @@ gumbel_status cli_messages_parse(const char *name, const char *json, size_t leng
     json_error_t reason;
     json_t *root = json_loadb(json, length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &reason);
     if (!root) {
-        cli_refuse(error, "%s: line %d: %s", name, reason.line, reason.text);
-        return error->status = GUMBEL_ERROR_FORMAT;
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: line %d: %s", name, reason.line, reason.text);
     }
     const json_t *array = json_is_object(root) ? json_object_get(root, "messages") : root;
     const json_t *tools = json_object_get(root, "tools");
@@ -48,11 +46,11 @@ gumbel_status cli_messages_parse(const char *name, const char *json, size_t leng
     json_decref(root);
     if (good)
         return status;
-    cli_refuse(error,
-               "%s: expected an array of messages, or an object with one under \"messages\" and perhaps an "
-               "array \"tools\"",
-               name);
-    return error->status = GUMBEL_ERROR_FORMAT;
+    return gb_fail(
+        error, GUMBEL_ERROR_FORMAT,
+        "%s: expected an array of messages, or an object with one under \"messages\" and perhaps an "
+        "array \"tools\"",
+        name);
 }
 
 void cli_messages_free(cli_messages *messages) {
@@ -63,12 +61,12 @@ void cli_messages_free(cli_messages *messages) {
 
 /* ---- Files ---- */
 
-static gumbel_status write_text(const char *path, const cli_text *text, gumbel_error *error) {
+static gumbel_status write_text(const char *path, const gb_byte_buffer *text, gumbel_error *error) {
     char buffer[4096];
     gb_output_file file = GB_NO_OUTPUT;
     gumbel_status status = gb_output_create(&file, path, NULL, buffer, sizeof buffer, error);
     if (status == GUMBEL_OK)
-        status = gb_output_write(&file, text->bytes, text->length, error);
+        status = gb_output_write(&file, text->text, text->size, error);
     if (status == GUMBEL_OK)
         status = gb_output_commit(&file, NULL, 0, error);
     gb_output_close(&file);
@@ -76,31 +74,31 @@ static gumbel_status write_text(const char *path, const cli_text *text, gumbel_e
 }
 
 static void keep(void *user, const char *text, size_t length) {
-    cli_text_add(user, text, length);
+    cli_append(user, text, length);
 }
 
 gumbel_status cli_messages_write(const char *path, const gumbel_conversation *conversation,
                                  gumbel_error *error) {
-    cli_text text = {0};
+    gb_byte_buffer text = {0};
     gumbel_status status = gumbel_conversation_write(conversation, keep, &text, error);
     if (status == GUMBEL_OK) {
-        cli_text_add(&text, "\n", 1);
+        cli_append_string(&text, "\n");
         status = write_text(path, &text, error);
     }
-    cli_text_free(&text);
+    gb_buffer_free(&text);
     return status;
 }
 
 gumbel_status cli_messages_read(const char *path, gumbel_conversation *conversation, gumbel_error *error) {
-    cli_text text = {0};
+    gb_byte_buffer text = {0};
     cli_messages messages = {0};
     gumbel_status status = cli_read_file(path, &text, error);
     if (status == GUMBEL_OK)
-        status = cli_messages_parse(path, text.bytes, text.length, &messages, error);
+        status = cli_messages_parse(path, text.text, text.size, &messages, error);
     if (status == GUMBEL_OK)
         status = gumbel_conversation_add_json(conversation, messages.messages, error);
     cli_messages_free(&messages);
-    cli_text_free(&text);
+    gb_buffer_free(&text);
     return status;
 }
 
@@ -113,11 +111,11 @@ static bool is_system(const json_t *message) {
 
 gumbel_status cli_messages_set_system(gumbel_conversation *conversation, const char *system,
                                       gumbel_error *error) {
-    cli_text before = {0}, after = {0};
+    gb_byte_buffer before = {0}, after = {0};
     gumbel_status status = gumbel_conversation_write(conversation, keep, &before, error);
     if (status != GUMBEL_OK)
         return status;
-    json_t *array = json_loadb(before.bytes, before.length, JSON_ALLOW_NUL, NULL);
+    json_t *array = json_loadb(before.text, before.size, JSON_ALLOW_NUL, NULL);
     if (is_system(json_array_get(array, 0)))
         json_array_remove(array, 0);
     bool is_written = array != NULL;
@@ -129,10 +127,10 @@ gumbel_status cli_messages_set_system(gumbel_conversation *conversation, const c
     json_decref(array);
     if (is_written) {
         gumbel_conversation_truncate(conversation, 0);
-        status = gumbel_conversation_add_json(conversation, after.bytes, error);
+        status = gumbel_conversation_add_json(conversation, after.text, error);
     } else
         status = no_memory(error);
-    cli_text_free(&before);
-    cli_text_free(&after);
+    gb_buffer_free(&before);
+    gb_buffer_free(&after);
     return status;
 }

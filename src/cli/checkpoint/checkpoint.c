@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/checkpoint/checkpoint.h"
 
-#include "cli/base/report.h"
+#include "base/status.h"
 #include "cli/checkpoint/gguf.h"
 #include "cli/checkpoint/names.h"
 #include "hub/cache.h"
@@ -49,9 +49,8 @@ static gumbel_status open_folder(const char *path, const char *shown, const char
         status = cli_find_gguf(path, shown, quant, &gguf, error);
     if (status == GUMBEL_OK && quant && quant[0] && !gguf) {
         checkpoint->is_absent = true;
-        cli_refuse(error, "%s: no .gguf of %s is there; get it with: gumbel pull %s:%s", path, quant, shown,
-                   quant);
-        return error->status = GUMBEL_ERROR_IO;
+        return gb_fail(error, GUMBEL_ERROR_IO, "%s: no .gguf of %s is there; get it with: gumbel pull %s:%s",
+                       path, quant, shown, quant);
     }
     if (status == GUMBEL_OK)
         checkpoint->path = gguf ? cli_join(path, gguf) : copy(path);
@@ -62,9 +61,8 @@ static gumbel_status open_folder(const char *path, const char *shown, const char
 static gumbel_status refuse_file(const char *path, const char *file, cli_checkpoint *checkpoint,
                                  gumbel_error *error) {
     checkpoint->is_absent = true;
-    cli_refuse(error, "%s: %s; get it with: gumbel pull %s/%s", path, strerror(errno), checkpoint->repository,
-               file);
-    return error->status = GUMBEL_ERROR_IO;
+    return gb_fail(error, GUMBEL_ERROR_IO, "%s: %s; get it with: gumbel pull %s/%s", path, strerror(errno),
+                   checkpoint->repository, file);
 }
 
 /* What name says of the repository whose folder is given; name is zeroed where the folder itself was named.
@@ -117,9 +115,9 @@ static gumbel_status refuse_name(const char *given, const hub_name *name, const 
                                  gumbel_error *error) {
     const char *where = folder ? folder : "place: neither HF_HUB_CACHE, HF_HOME nor HOME is set";
     const char *mark = name->revision[0] ? "@" : name->quant[0] ? ":" : "";
-    cli_refuse(error, "%s: no such file, and the hub's cache has no %s; get it with: gumbel pull %s%s%s",
-               given, where, name->repository, mark, name->revision[0] ? name->revision : name->quant);
-    return error->status = GUMBEL_ERROR_IO;
+    return gb_fail(error, GUMBEL_ERROR_IO,
+                   "%s: no such file, and the hub's cache has no %s; get it with: gumbel pull %s%s%s", given,
+                   where, name->repository, mark, name->revision[0] ? name->revision : name->quant);
 }
 
 static gumbel_status open_name(const char *given, const hub_name *name, cli_checkpoint *checkpoint,

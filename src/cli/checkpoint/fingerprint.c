@@ -2,7 +2,7 @@
 #include "cli/checkpoint/fingerprint.h"
 
 #include "base/input_file.h"
-#include "cli/base/report.h"
+#include "base/status.h"
 #include "cli/checkpoint/names.h"
 #include "hub/gguf_names.h"
 
@@ -17,11 +17,6 @@
 #include <xxhash.h>
 
 enum { BLOCK_BYTES = 4096, BLOCKS = 256 };
-
-static gumbel_status refuse_path(const char *path, gumbel_error *error) {
-    cli_refuse(error, "%s: %s", path, strerror(errno));
-    return error->status = GUMBEL_ERROR_IO;
-}
 
 /* Whether a folder's export may read the file of that name. */
 static bool is_part_of_folder(const char *name) {
@@ -71,7 +66,7 @@ static gumbel_status visit_templates(const char *checkpoint, visitor visit, void
 static gumbel_status visit_files(const char *checkpoint, visitor visit, void *user, gumbel_error *error) {
     struct stat file;
     if (stat(checkpoint, &file) != 0)
-        return refuse_path(checkpoint, error);
+        return gb_fail_errno(error, errno, "%s", checkpoint);
     const char *slash = S_ISDIR(file.st_mode) ? NULL : strrchr(checkpoint, '/');
     const char *gguf = S_ISDIR(file.st_mode) ? NULL : slash ? slash + 1 : checkpoint;
     char *folder = !gguf   ? cli_copy_text(checkpoint, strlen(checkpoint))
@@ -80,7 +75,7 @@ static gumbel_status visit_files(const char *checkpoint, visitor visit, void *us
     cli_names names = {0};
     gumbel_status status = cli_names_read(&names, folder)
                                ? visit_names(folder, gguf, &names, visit, user, error)
-                               : refuse_path(folder, error);
+                               : gb_fail_errno(error, errno, "%s", folder);
     if (status == GUMBEL_OK && !gguf)
         status = visit_templates(checkpoint, visit, user, error);
     cli_names_free(&names);
@@ -90,12 +85,12 @@ static gumbel_status visit_files(const char *checkpoint, visitor visit, void *us
 
 /* ---- Names, sizes, times ------------------------------------------------------------------------------- */
 
-void cli_fingerprint_file(const char *name, const struct stat *file, cli_text *state) {
+void cli_fingerprint_file(const char *name, const struct stat *file, gb_byte_buffer *state) {
     char line[96];
     int length = snprintf(line, sizeof line, "%jd %jd.%09ld\n", (intmax_t)file->st_size,
                           (intmax_t)file->st_mtim.tv_sec, file->st_mtim.tv_nsec);
-    cli_text_add(state, name, strlen(name) + 1);
-    cli_text_add(state, line, (size_t)length);
+    cli_append(state, name, strlen(name) + 1);
+    cli_append(state, line, (size_t)length);
 }
 
 static gumbel_status add_state(void *user, const char *path, const char *name, const struct stat *file,
@@ -106,7 +101,7 @@ static gumbel_status add_state(void *user, const char *path, const char *name, c
     return GUMBEL_OK;
 }
 
-gumbel_status cli_fingerprint_files(const char *checkpoint, cli_text *state, gumbel_error *error) {
+gumbel_status cli_fingerprint_files(const char *checkpoint, gb_byte_buffer *state, gumbel_error *error) {
     return visit_files(checkpoint, add_state, state, error);
 }
 
@@ -124,7 +119,7 @@ static gumbel_status add_sample(void *user, const char *path, const char *name, 
     XXH3_state_t *hash = user;
     int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (descriptor < 0)
-        return refuse_path(path, error);
+        return gb_fail_errno(error, errno, "%s", path);
     off_t blocks = (file->st_size + BLOCK_BYTES - 1) / BLOCK_BYTES;
     off_t count = blocks < BLOCKS ? blocks : BLOCKS;
     bool is_read = XXH3_64bits_update(hash, name, strlen(name) + 1) == XXH_OK;
@@ -132,7 +127,7 @@ static gumbel_status add_sample(void *user, const char *path, const char *name, 
         off_t block = count > 1 ? i * (blocks - 1) / (count - 1) : 0;
         is_read = add_block(descriptor, block * BLOCK_BYTES, hash);
     }
-    gumbel_status status = is_read ? GUMBEL_OK : refuse_path(path, error);
+    gumbel_status status = is_read ? GUMBEL_OK : gb_fail_errno(error, errno, "%s", path);
     close(descriptor);
     return status;
 }
@@ -141,8 +136,7 @@ gumbel_status cli_fingerprint_sample(const char *checkpoint, uint64_t *sample, g
     XXH3_state_t *hash = XXH3_createState();
     if (!hash || XXH3_64bits_reset(hash) != XXH_OK) {
         XXH3_freeState(hash);
-        cli_refuse(error, "%s: no memory for its hash", checkpoint);
-        return error->status = GUMBEL_ERROR_MEMORY;
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "%s: no memory for its hash", checkpoint);
     }
     gumbel_status status = visit_files(checkpoint, add_sample, hash, error);
     *sample = XXH3_64bits_digest(hash);

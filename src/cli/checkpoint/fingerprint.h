@@ -13,10 +13,10 @@
 
 /* Adds name, size and modification time of each of the files that an export of the checkpoint may read: of a
  * folder its *.safetensors, *.json and *.jinja, of a GGUF all its parts. Errors: IO. */
-gumbel_status cli_fingerprint_files(const char *checkpoint, cli_text *state, gumbel_error *error);
+gumbel_status cli_fingerprint_files(const char *checkpoint, gb_byte_buffer *state, gumbel_error *error);
 
 /* Adds those of one file. */
-void cli_fingerprint_file(const char *name, const struct stat *file, cli_text *state);
+void cli_fingerprint_file(const char *name, const struct stat *file, gb_byte_buffer *state);
 
 /* A hash of small files and of 256 blocks, spread evenly, of each large one. Checkpoints of one shape that
  * were trained differently have other samples, even where somebody gave their files the same times.

@@ -2,7 +2,7 @@
 #include "cli/checkpoint/gguf.h"
 
 #include "base/input_file.h"
-#include "cli/base/report.h"
+#include "base/status.h"
 #include "cli/checkpoint/names.h"
 #include "hub/gguf_names.h"
 
@@ -28,16 +28,16 @@ static bool add_models(const char *path, const char *prefix, cli_names *models) 
     cli_names files = {0};
     bool is_read = cli_names_read(&files, path);
     for (size_t i = 0; i < files.count; i++) {
-        cli_text name = {0};
+        gb_byte_buffer name = {0};
         if (!hub_is_gguf_model(files.items[i]))
             continue;
-        cli_text_add(&name, prefix, strlen(prefix));
-        cli_text_add(&name, files.items[i], strlen(files.items[i]));
-        const char *number = hub_part_number(name.bytes);
+        cli_append_string(&name, prefix);
+        cli_append_string(&name, files.items[i]);
+        const char *number = hub_part_number(name.text);
         if (number)
-            memcpy(name.bytes + (number - name.bytes), "00001", 5);
-        cli_names_add(models, name.bytes);
-        cli_text_free(&name);
+            memcpy(name.text + (number - name.text), "00001", 5);
+        cli_names_add(models, name.text);
+        gb_buffer_free(&name);
     }
     cli_names_free(&files);
     return is_read;
@@ -65,9 +65,8 @@ static int choose(const cli_names *models, const char *quant) {
 static gumbel_status refuse_choice(const cli_names *models, const char *shown, gumbel_error *error) {
     char list[256];
     cli_names_describe(models, list, sizeof list);
-    cli_refuse(error, "%s has %zu models: %s; name one of them, as in %s/%s", shown, models->count, list,
-               shown, models->items[0]);
-    return error->status;
+    return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "%s has %zu models: %s; name one of them, as in %s/%s",
+                   shown, models->count, list, shown, models->items[0]);
 }
 
 gumbel_status cli_find_gguf(const char *path, const char *shown, const char *quant, char **name,
@@ -76,8 +75,7 @@ gumbel_status cli_find_gguf(const char *path, const char *shown, const char *qua
     gumbel_status status = GUMBEL_OK;
     *name = NULL;
     if (!add_models(path, "", &models)) {
-        cli_refuse(error, "%s: %s", path, strerror(errno));
-        return error->status = GUMBEL_ERROR_IO;
+        return gb_fail_errno(error, errno, "%s", path);
     }
     if (choose(&models, quant) == HUB_NO_GGUF)
         add_models_below(path, &models);

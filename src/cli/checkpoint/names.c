@@ -10,15 +10,7 @@ void cli_names_add(cli_names *names, const char *name) {
     for (size_t i = 0; i < names->count; i++)
         if (strcmp(names->items[i], name) == 0)
             return;
-    if (names->count == names->capacity) {
-        size_t capacity = names->capacity ? 2 * names->capacity : 16;
-        char **items = cli_allocate(capacity, sizeof *items);
-        if (names->count > 0)
-            memcpy(items, names->items, names->count * sizeof *items);
-        free(names->items);
-        names->items = items;
-        names->capacity = capacity;
-    }
+    cli_reserve((void **)&names->items, &names->capacity, names->count + 1, sizeof *names->items);
     names->items[names->count++] = cli_copy_text(name, strlen(name));
 }
 
@@ -59,11 +51,11 @@ void cli_names_describe(const cli_names *names, char *text, size_t capacity) {
 }
 
 char *cli_join(const char *folder, const char *name) {
-    cli_text path = {0};
-    cli_text_add(&path, folder, strlen(folder));
-    cli_text_add(&path, "/", 1);
-    cli_text_add(&path, name, strlen(name));
-    return path.bytes;
+    gb_byte_buffer path = {0};
+    cli_append_string(&path, folder);
+    cli_append_string(&path, "/");
+    cli_append_string(&path, name);
+    return path.text;
 }
 
 bool cli_ends_with(const char *text, const char *ending) {

@@ -2,8 +2,8 @@
 #include "cli/model/chat_template.h"
 
 #include "base/input_file.h"
+#include "base/status.h"
 #include "cli/base/files.h"
-#include "cli/base/report.h"
 
 #include <string.h>
 #include <sys/stat.h>
@@ -49,7 +49,7 @@ bool cli_has_template(const cli_template_options *flags, const gumbel_program_in
 }
 
 /* A regular file, so that nobody waits for a writer. */
-static gumbel_status read_regular_file(const char *path, cli_text *file, gumbel_error *error) {
+static gumbel_status read_regular_file(const char *path, gb_byte_buffer *file, gumbel_error *error) {
     int descriptor;
     struct stat information;
     gumbel_status status = gb_open_input(path, &descriptor, &information, error);
@@ -59,12 +59,12 @@ static gumbel_status read_regular_file(const char *path, cli_text *file, gumbel_
     return cli_read_file(path, file, error);
 }
 
-static gumbel_status read_file(const char *path, const char *what, cli_text *file, gumbel_error *error) {
+static gumbel_status read_file(const char *path, const char *what, gb_byte_buffer *file,
+                               gumbel_error *error) {
     gumbel_status status = read_regular_file(path, file, error);
-    if (status != GUMBEL_OK || strlen(file->bytes) == file->length)
+    if (status != GUMBEL_OK || strlen(file->text) == file->size)
         return status;
-    cli_refuse(error, "%s: %s no zero bytes", path, what);
-    return error->status = GUMBEL_ERROR_FORMAT;
+    return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: %s no zero bytes", path, what);
 }
 
 static void write_nothing(void *user, const char *text, size_t length) {
@@ -72,7 +72,7 @@ static void write_nothing(void *user, const char *text, size_t length) {
 }
 
 /* A template that writes nothing finds what is wrong with the tools alone; the file is named here. */
-static gumbel_status read_tools(const char *path, const gumbel_tokenizer *tokenizer, cli_text *file,
+static gumbel_status read_tools(const char *path, const gumbel_tokenizer *tokenizer, gb_byte_buffer *file,
                                 gumbel_error *error) {
     const gumbel_message message = {.size = sizeof message, .role = "user", .content = "0"};
     gumbel_chat_options options = {.size = sizeof options, .template_text = "{# #}"};
@@ -80,12 +80,11 @@ static gumbel_status read_tools(const char *path, const gumbel_tokenizer *tokeni
     gumbel_status status = read_file(path, "tools have", file, error);
     if (status != GUMBEL_OK)
         return status;
-    options.tools = file->bytes;
+    options.tools = file->text;
     status = gumbel_chat_render(tokenizer, &message, 1, &options, write_nothing, NULL, &found);
     if (status == GUMBEL_OK)
         return status;
-    cli_refuse(error, "%s: %s", path, found.message);
-    return error->status = status;
+    return gb_fail(error, status, "%s: %s", path, found.message);
 }
 
 gumbel_status cli_template_read(const cli_template_options *flags, const gumbel_tokenizer *tokenizer,
@@ -97,8 +96,8 @@ gumbel_status cli_template_read(const cli_template_options *flags, const gumbel_
         .template_kwargs = flags->kwargs,
     };
     if (flags->text && flags->file) {
-        cli_refuse(error, "there are both --chat-template and --chat-template-file");
-        return error->status = GUMBEL_ERROR_ARGUMENT;
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                       "there are both --chat-template and --chat-template-file");
     }
     if (flags->text && strchr(flags->text, '{'))
         settled->options.template_text = flags->text;
@@ -108,10 +107,10 @@ gumbel_status cli_template_read(const cli_template_options *flags, const gumbel_
     if (flags->file)
         status = read_file(flags->file, "a chat template has", &settled->file, error);
     if (flags->file)
-        settled->options.template_text = settled->file.bytes;
+        settled->options.template_text = settled->file.text;
     if (status == GUMBEL_OK && flags->tools)
         status = read_tools(flags->tools, tokenizer, &settled->tools, error);
-    settled->options.tools = settled->tools.bytes;
+    settled->options.tools = settled->tools.text;
     return status;
 }
 
@@ -127,7 +126,7 @@ gumbel_status cli_template_check(const cli_template_options *flags, const gumbel
 }
 
 void cli_template_free(cli_template *settled) {
-    cli_text_free(&settled->file);
-    cli_text_free(&settled->tools);
+    gb_buffer_free(&settled->file);
+    gb_buffer_free(&settled->tools);
     *settled = (cli_template){0};
 }

@@ -22,7 +22,7 @@ extern const cli_option cli_template_table[];
 /* Starts zeroed. */
 typedef struct cli_template {
     gumbel_chat_options options; /* points into the rest and into the flags' texts */
-    cli_text file, tools;
+    gb_byte_buffer file, tools;
 } cli_template;
 
 /* Puts the flags to work; reads --chat-template-file and --tools, and names the file where the tools are not

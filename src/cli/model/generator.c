@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/model/generator.h"
 
-#include "cli/base/report.h"
+#include "base/status.h"
 #include "cli/base/signals.h"
 
 static bool samples_itself(const cli_generator *generator) {
@@ -25,9 +25,9 @@ static gumbel_status check_room(const cli_model *model, size_t count, gumbel_err
     uint32_t position = gumbel_session_position(model->session, NULL);
     if (count <= model->max_context - position)
         return GUMBEL_OK;
-    cli_refuse(error, "a prompt of %zu tokens after position %u: the context holds %u", count, position,
-               model->max_context);
-    return error->status = GUMBEL_ERROR_LIMIT;
+    return gb_fail(error, GUMBEL_ERROR_LIMIT,
+                   "a prompt of %zu tokens after position %u: the context holds %u", count, position,
+                   model->max_context);
 }
 
 /* What spells the tokens out, as gumbel_generate does it. */
@@ -53,14 +53,14 @@ gumbel_status cli_generator_begin(cli_generator *generator, const int32_t *token
     if (samples_itself(generator))
         return gumbel_generate(model->session, tokens, count, options, error);
     if (options->grammar) {
-        cli_refuse(error, "the program was exported with --logits and has no sampler to hold to a grammar");
-        return error->status;
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                       "the program was exported with --logits and has no sampler to hold to a grammar");
     }
     if (options->wants_logprob) {
-        cli_refuse(error,
-                   "--logprobs: the program was exported with --logits and has no sampler; `gumbel logits` "
-                   "writes its logits");
-        return error->status;
+        return gb_fail(
+            error, GUMBEL_ERROR_ARGUMENT,
+            "--logprobs: the program was exported with --logits and has no sampler; `gumbel logits` "
+            "writes its logits");
     }
     gumbel_status status = check_room(model, generator->prompt.count + count, error);
     if (status == GUMBEL_OK)
@@ -70,8 +70,7 @@ gumbel_status cli_generator_begin(cli_generator *generator, const int32_t *token
     for (size_t i = 0; i < count; i++)
         cli_tokens_add(&generator->prompt, tokens[i]);
     if (generator->prompt.count == 0) {
-        cli_refuse(error, "the prompt has no tokens");
-        return error->status;
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "the prompt has no tokens");
     }
     generator->options = *options;
     generator->sampling = *options->sampling;
@@ -98,8 +97,7 @@ static gumbel_status run_due(cli_generator *generator, gumbel_result *result, gu
         generator->snapshot_is_due = false;
     }
     if (cli_interrupted()) {
-        cli_refuse(error, "cancelled");
-        return error->status = GUMBEL_ERROR_CANCELLED;
+        return gb_fail(error, GUMBEL_ERROR_CANCELLED, "cancelled");
     }
     const gumbel_request request = {.size = sizeof request,
                                     .session = model->session,
@@ -133,9 +131,9 @@ static void end_text(cli_generator *generator, gumbel_generated *generated) {
     if (!generator->detokenizer)
         return;
     gumbel_detokenize_end(generator->detokenizer, &text, &length);
-    cli_text_add(&generator->text, text, length);
-    generated->text = generator->text.bytes;
-    generated->text_length = generator->text.length;
+    cli_append(&generator->text, text, length);
+    generated->text = generator->text.text;
+    generated->text_length = generator->text.size;
 }
 
 /* Gives the token's text, and all that is left where it is the last one. */
@@ -148,14 +146,14 @@ static gumbel_status add_text(cli_generator *generator, gumbel_generated *genera
     gumbel_status status = gumbel_detokenize(generator->detokenizer, generated->token, &text, &length, error);
     if (status != GUMBEL_OK)
         return status;
-    cli_text_add(&generator->text, text, length);
+    cli_append(&generator->text, text, length);
     generated->stop_string = gumbel_detokenizer_stopped(generator->detokenizer);
     if (generated->stop_string >= 0)
         generated->finish = GUMBEL_FINISH_STOP_STRING;
     if (generated->finish != GUMBEL_FINISH_NONE)
         end_text(generator, generated);
-    generated->text = generator->text.bytes;
-    generated->text_length = generator->text.length;
+    generated->text = generator->text.text;
+    generated->text_length = generator->text.size;
     return GUMBEL_OK;
 }
 
@@ -164,7 +162,7 @@ gumbel_status cli_generator_next(cli_generator *generator, gumbel_generated *gen
     if (samples_itself(generator))
         return gumbel_next(model->session, generated, error);
     gumbel_result result = {.size = sizeof result};
-    cli_text_clear(&generator->text);
+    gb_buffer_clear(&generator->text);
     gumbel_status status = run_due(generator, &result, error);
     if (status != GUMBEL_OK) {
         end_text(generator, generated);
@@ -207,7 +205,7 @@ gumbel_status cli_generator_rewind(cli_generator *generator, uint32_t position, 
 
 void cli_generator_free(cli_generator *generator) {
     cli_tokens_free(&generator->prompt);
-    cli_text_free(&generator->text);
+    gb_buffer_free(&generator->text);
     gumbel_detokenizer_destroy(generator->detokenizer);
     generator->detokenizer = NULL;
 }

@@ -18,7 +18,7 @@ typedef struct cli_generator {
     cli_tokens prompt;               /* still to run: the prompt, later the token drawn last */
     uint32_t generated;              /* since cli_generator_begin */
     gumbel_detokenizer *detokenizer; /* NULL: no text is wanted */
-    cli_text text;                   /* what was given last */
+    gb_byte_buffer text;             /* what was given last */
     bool snapshot_is_due;
 } cli_generator;
 

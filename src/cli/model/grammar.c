@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/model/grammar.h"
 
+#include "base/status.h"
 #include "cli/base/files.h"
 #include "cli/base/report.h"
 
@@ -51,12 +52,11 @@ static bool is_schema(const char *text) {
     return text[strspn(text, " \t\r\n")] == '{' || strcmp(text, "true") == 0 || strcmp(text, "false") == 0;
 }
 
-static gumbel_status read_file(const char *path, cli_text *file, gumbel_error *error) {
+static gumbel_status read_file(const char *path, gb_byte_buffer *file, gumbel_error *error) {
     const gumbel_status status = cli_read_file(path, file, error);
-    if (status != GUMBEL_OK || strlen(file->bytes) == file->length)
+    if (status != GUMBEL_OK || strlen(file->text) == file->size)
         return status;
-    cli_refuse(error, "%s: a schema or a grammar has no zero bytes", path);
-    return error->status = GUMBEL_ERROR_FORMAT;
+    return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: a schema or a grammar has no zero bytes", path);
 }
 
 /* A file's name begins the message about its text. */
@@ -66,8 +66,7 @@ static gumbel_status create(const gumbel_tokenizer *tokenizer, const gumbel_gram
     const gumbel_status status = gumbel_grammar_create(tokenizer, options, grammar, &found);
     if (status == GUMBEL_OK)
         return status;
-    cli_refuse(error, "%s%s%s", path ? path : "", path ? ": " : "", found.message);
-    return error->status = status;
+    return gb_fail(error, status, "%s%s%s", path ? path : "", path ? ": " : "", found.message);
 }
 
 static int count_of(const cli_grammar_options *flags) {
@@ -102,20 +101,20 @@ static void choose_tools(const char *choice, gumbel_grammar_options *options) {
 static gumbel_status read_grammar(const char *text, const char *tools, const gumbel_tokenizer *tokenizer,
                                   gumbel_grammar_options *options, gumbel_grammar **grammar,
                                   gumbel_error *error) {
-    cli_text text_file = {0}, tools_file = {0};
+    gb_byte_buffer text_file = {0}, tools_file = {0};
     gumbel_status status = GUMBEL_OK;
     if (text) {
         status = read_file(text, &text_file, error);
-        options->text = text_file.bytes;
+        options->text = text_file.text;
     }
     if (status == GUMBEL_OK && tools) {
         status = read_file(tools, &tools_file, error);
-        options->tools = tools_file.bytes;
+        options->tools = tools_file.text;
     }
     if (status == GUMBEL_OK)
         status = create(tokenizer, options, text ? text : tools, grammar, error);
-    cli_text_free(&text_file);
-    cli_text_free(&tools_file);
+    gb_buffer_free(&text_file);
+    gb_buffer_free(&tools_file);
     return status;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/model/model.h"
 
-#include "cli/base/measure.h"
+#include "base/clock.h"
+#include "base/status.h"
 #include "cli/base/report.h"
 
 #include <string.h>
@@ -94,7 +95,7 @@ gumbel_status cli_model_open_program(const cli_model_options *options, cli_model
         cli_open_program(&options->source, wanted, &model->program, &model->load_seconds, error);
     if (status != GUMBEL_OK)
         return status;
-    const double begin = cli_seconds();
+    const double begin = gb_seconds();
     status = open_tokenizer(model, error);
     if (status != GUMBEL_OK) {
         cli_model_close(model);
@@ -102,19 +103,19 @@ gumbel_status cli_model_open_program(const cli_model_options *options, cli_model
     }
     const uint32_t most = model->info.max_context;
     model->max_context = wanted > 0 && wanted < most ? wanted : most;
-    model->load_seconds += cli_seconds() - begin;
+    model->load_seconds += gb_seconds() - begin;
     return GUMBEL_OK;
 }
 
 gumbel_status cli_model_start(const cli_model_options *options, bool snapshots, cli_model *model,
                               gumbel_error *error) {
-    const double begin = cli_seconds();
+    const double begin = gb_seconds();
     const gumbel_status status = start_parts(options, snapshots, model, error);
     if (status != GUMBEL_OK) {
         cli_model_close(model);
         return status;
     }
-    model->load_seconds += cli_seconds() - begin;
+    model->load_seconds += gb_seconds() - begin;
     return GUMBEL_OK;
 }
 
@@ -127,9 +128,9 @@ gumbel_status cli_model_open(const cli_model_options *options, bool snapshots, c
 gumbel_status cli_check_tokens(const cli_model *model, const cli_tokens *tokens, gumbel_error *error) {
     for (size_t i = 0; i < tokens->count; i++)
         if (tokens->ids[i] < 0 || (uint32_t)tokens->ids[i] >= model->info.vocab_size) {
-            cli_refuse(error, "--tokens: %d: expected ids from 0 to %u, the program's vocabulary",
-                       tokens->ids[i], model->info.vocab_size - 1);
-            return error->status;
+            return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                           "--tokens: %d: expected ids from 0 to %u, the program's vocabulary",
+                           tokens->ids[i], model->info.vocab_size - 1);
         }
     return GUMBEL_OK;
 }

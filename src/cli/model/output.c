@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/model/output.h"
 
+#include "base/status.h"
 #include "cli/base/report.h"
 #include "cli/model/parts.h"
 #include "cli/terminal/terminal.h"
@@ -28,7 +29,7 @@ void cli_output_text(cli_output *output, const char *text, size_t length) {
     if (length == 0)
         return;
     if (output->record) {
-        cli_text_add(&output->record->text, text, length);
+        cli_append(&output->record->text, text, length);
         return;
     }
     output->text.wrap.columns = output->is_terminal && output->wraps ? cli_terminal_columns() : 0;
@@ -45,8 +46,7 @@ void cli_output_text(cli_output *output, const char *text, size_t length) {
 static gumbel_status check_written(gumbel_error *error) {
     if (!ferror(stdout))
         return GUMBEL_OK;
-    cli_refuse(error, "standard output cannot be written");
-    return error->status = GUMBEL_ERROR_IO;
+    return gb_fail(error, GUMBEL_ERROR_IO, "standard output cannot be written");
 }
 
 void cli_print_quoted(const char *text, size_t length) {

@@ -45,34 +45,34 @@ static void begin_part(cli_output *output, gumbel_part_type type) {
 }
 
 static int add(const char *bytes, size_t length, void *text) {
-    cli_text_add(text, bytes, length);
+    cli_append(text, bytes, length);
     return 0;
 }
 
-void cli_write_call(const char *name, const char *arguments, size_t length, cli_text *text) {
+void cli_write_call(const char *name, const char *arguments, size_t length, gb_byte_buffer *text) {
     json_t *object = json_loadb(arguments, length, JSON_ALLOW_NUL, NULL), *value;
     const char *key, *separator = "(";
-    cli_text_add(text, name, strlen(name));
+    cli_append_string(text, name);
     json_object_foreach(object, key, value) {
-        cli_text_add(text, separator, strlen(separator));
-        cli_text_add(text, key, strlen(key));
-        cli_text_add(text, ": ", 2);
+        cli_append_string(text, separator);
+        cli_append_string(text, key);
+        cli_append_string(text, ": ");
         json_dump_callback(value, add, text, JSON_ENCODE_ANY);
         separator = ", ";
     }
     if (separator[0] == '(')
-        cli_text_add(text, "(", 1);
-    cli_text_add(text, ")", 1);
+        cli_append_string(text, "(");
+    cli_append_string(text, ")");
     json_decref(object);
 }
 
 static void print_delta(cli_output *output, const gumbel_reply_delta *delta) {
     if (delta->type == GUMBEL_PART_TOOL_CALL) {
-        cli_text call = {0};
+        gb_byte_buffer call = {0};
         begin_part(output, delta->type);
         cli_write_call(delta->name, delta->text, delta->text_length, &call);
-        cli_output_text(output, call.bytes, call.length);
-        cli_text_free(&call);
+        cli_output_text(output, call.text, call.size);
+        gb_buffer_free(&call);
     } else if (delta->text_length > 0) {
         if (!output->has_part || output->part != delta->type)
             begin_part(output, delta->type);

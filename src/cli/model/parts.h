@@ -15,6 +15,6 @@ void cli_output_parts(cli_output *output);
 void cli_output_end_parts(cli_output *output);
 
 /* Prints a call as NAME(KEY: VALUE, ...), its arguments being the JSON object of so many bytes. */
-void cli_write_call(const char *name, const char *arguments, size_t length, cli_text *text);
+void cli_write_call(const char *name, const char *arguments, size_t length, gb_byte_buffer *text);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/model/program.h"
 
-#include "cli/base/measure.h"
-#include "cli/base/report.h"
+#include "base/clock.h"
+#include "base/status.h"
 #include "cli/cache/open.h"
 
 /* What gumbel_export makes room for where nothing is asked. Shorter contexts share its program. */
@@ -32,13 +32,13 @@ const cli_option cli_program_table[] = {
 static gumbel_status open_file(const cli_program_options *options, gumbel_program **program, double *seconds,
                                gumbel_error *error) {
     if (options->quantize) {
-        cli_refuse(error, "--quantize %s: %s is no checkpoint; a program has its recipe", options->quantize,
-                   options->path);
-        return error->status;
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                       "--quantize %s: %s is no checkpoint; a program has its recipe", options->quantize,
+                       options->path);
     }
-    double begin = cli_seconds();
+    double begin = gb_seconds();
     gumbel_status status = gumbel_program_open(options->path, program, error);
-    *seconds = cli_seconds() - begin;
+    *seconds = gb_seconds() - begin;
     return status;
 }
 

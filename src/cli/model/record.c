@@ -20,7 +20,7 @@ void cli_record_logprobs(cli_record *record, const gumbel_generated *generated, 
 }
 
 void cli_record_free(cli_record *record) {
-    cli_text_free(&record->text);
+    gb_buffer_free(&record->text);
     json_decref(record->logprobs);
     *record = (cli_record){0};
 }

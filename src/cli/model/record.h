@@ -11,7 +11,7 @@
 #include <jansson.h>
 
 typedef struct cli_record {
-    cli_text text;
+    gb_byte_buffer text;
     json_t *logprobs; /* an array with an object for each token; NULL: none were wanted */
 } cli_record;
 

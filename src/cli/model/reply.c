@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/model/reply.h"
 
+#include "base/clock.h"
 #include "cli/base/measure.h"
 #include "cli/base/signals.h"
 
 static gumbel_status generate_tokens(cli_generator *generator, cli_output *output, cli_reply *reply,
                                      gumbel_error *error) {
     const gumbel_session *session = generator->model->session;
-    double begin = cli_seconds();
+    double begin = gb_seconds();
     gumbel_generated generated;
     do {
         generated = (gumbel_generated){.size = sizeof generated};
@@ -16,7 +17,7 @@ static gumbel_status generate_tokens(cli_generator *generator, cli_output *outpu
             cli_output_rest(output, &generated);
             return status;
         }
-        double now = cli_seconds();
+        double now = gb_seconds();
         if (reply->tokens.count == 0) {
             reply->first_token_seconds = now - begin;
             reply->prompt_end = gumbel_session_position(session, NULL);

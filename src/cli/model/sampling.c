@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/model/sampling.h"
 
+#include "base/status.h"
 #include "cli/base/report.h"
 
 #include <errno.h>
@@ -93,11 +94,10 @@ static const char *given_value(const cli_sampling_options *options, size_t index
 /* ---- Settling ------------------------------------------------------------------------------------------ */
 
 static gumbel_status refuse_without_sampler(const char *flag, gumbel_error *error) {
-    cli_refuse(error,
-               "--%s: the program was exported with --logits and has no sampler; only --temperature "
-               "applies to it",
-               flag);
-    return error->status;
+    return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                   "--%s: the program was exported with --logits and has no sampler; only --temperature "
+                   "applies to it",
+                   flag);
 }
 
 /* A program that ends in its logits is sampled on the host by temperature alone. */
@@ -173,8 +173,7 @@ gumbel_status cli_settle_seed(const cli_sampling_options *options, cli_sampling 
     sampling->seed_origin = "drawn";
     if (getentropy(&sampling->seed, sizeof sampling->seed) == 0)
         return GUMBEL_OK;
-    cli_refuse(error, "drawing a seed from the system: %s", strerror(errno));
-    return error->status = GUMBEL_ERROR_IO;
+    return gb_fail_errno(error, errno, "drawing a seed from the system");
 }
 
 void cli_report_seed(const cli_sampling *sampling) {

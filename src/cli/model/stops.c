@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/model/stops.h"
 
-#include "cli/base/report.h"
+#include "base/status.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -55,8 +55,8 @@ void cli_stops_free(cli_stops *stops) {
 
 gumbel_status cli_apply_stops(const cli_stops *stops, gumbel_generate_options *options, gumbel_error *error) {
     if (stops->count > 0 && !options->tokenizer) {
-        cli_refuse(error, "--stop: the program has no tokenizer to spell its tokens");
-        return error->status;
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                       "--stop: the program has no tokenizer to spell its tokens");
     }
     options->stop_strings = (const char *const *)stops->texts;
     options->stop_string_count = stops->count;

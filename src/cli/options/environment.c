@@ -48,14 +48,14 @@ void cli_describe_environment(const cli_command *command, char *text, size_t cap
 
 /* Adds what follows GUMBEL_ in each option's variable, and a blank, to variables. The variable whose option
  * has the given one as another of its names is copied into alias. */
-static void list_variables(const char *given, cli_text *variables, char alias[CLI_VARIABLE_NAME]) {
+static void list_variables(const char *given, gb_byte_buffer *variables, char alias[CLI_VARIABLE_NAME]) {
     for (const cli_command *const *command = cli_commands; *command; command++)
         for (const cli_option_group *group = (*command)->groups; group->title; group++)
             for (const cli_option *option = group->options; option->names; option++) {
                 char variable[CLI_VARIABLE_NAME], other[CLI_VARIABLE_NAME];
                 cli_variable_name(option, variable);
-                cli_text_add(variables, variable + strlen(PREFIX), strlen(variable) - strlen(PREFIX));
-                cli_text_add(variables, " ", 1);
+                cli_append(variables, variable + strlen(PREFIX), strlen(variable) - strlen(PREFIX));
+                cli_append_string(variables, " ");
                 const char *names = option->names, *name;
                 for (size_t n; (n = cli_next_name(&names, &name)) > 0;) {
                     make_variable(name, n, other);
@@ -65,27 +65,27 @@ static void list_variables(const char *given, cli_text *variables, char alias[CL
             }
 }
 
-static void note_variable(const char *entry, cli_text *notes) {
+static void note_variable(const char *entry, gb_byte_buffer *notes) {
     char given[CLI_VARIABLE_NAME], alias[CLI_VARIABLE_NAME] = "", near[CLI_VARIABLE_NAME];
     char line[3 * CLI_VARIABLE_NAME];
     size_t length = strcspn(entry, "=");
     if (length >= sizeof given)
         return;
     snprintf(given, sizeof given, "%.*s", (int)length, entry);
-    cli_text variables = {0};
+    gb_byte_buffer variables = {0};
     list_variables(given, &variables, alias);
     const char *end = given + strlen(PREFIX), *meant = alias[0] ? alias + strlen(PREFIX) : NULL;
     if (!meant)
-        meant = cli_suggest(end, variables.bytes, near, sizeof near);
-    if (meant && !cli_is_choice(end, variables.bytes)) {
+        meant = cli_suggest(end, variables.text, near, sizeof near);
+    if (meant && !cli_is_choice(end, variables.text)) {
         int written =
             snprintf(line, sizeof line, "%s is not read; did you mean " PREFIX "%s?\n", given, meant);
-        cli_text_add(notes, line, (size_t)written);
+        cli_append(notes, line, (size_t)written);
     }
-    cli_text_free(&variables);
+    gb_buffer_free(&variables);
 }
 
-void cli_note_variables(cli_text *notes) {
+void cli_note_variables(gb_byte_buffer *notes) {
     for (char **entry = environ; *entry; entry++)
         if (strncmp(*entry, PREFIX, strlen(PREFIX)) == 0)
             note_variable(*entry, notes);

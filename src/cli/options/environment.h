@@ -19,6 +19,6 @@ void cli_describe_environment(const cli_command *command, char *text, size_t cap
 
 /* Adds a line to notes for each variable of the environment that begins with GUMBEL_, is none of any
  * command's, and looks like a mistyped one. */
-void cli_note_variables(cli_text *notes);
+void cli_note_variables(gb_byte_buffer *notes);
 
 #endif

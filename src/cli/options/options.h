@@ -95,7 +95,7 @@ typedef enum cli_parsed { CLI_PARSED, CLI_HELP_WANTED, CLI_WRONG } cli_parsed;
  * notes, one line each. On CLI_WRONG error says what is wrong in one line. Free with cli_free_arguments in
  * any case. Strings are not copied: words and environment must outlive arguments. */
 cli_parsed cli_parse(const cli_command *command, int count, char *const *words, void *arguments,
-                     cli_text *notes, gumbel_error *error);
+                     gb_byte_buffer *notes, gumbel_error *error);
 
 /* Whether the CLI_FLAG of that name is set; false where the command has none. */
 bool cli_flag_is_set(const cli_command *command, const void *arguments, const char *name);

@@ -21,7 +21,7 @@ typedef struct parser {
     size_t operand_count;
     const void **filled; /* fields that have a value */
     size_t filled_count;
-    cli_text ignored; /* flags of other programs that do nothing here */
+    gb_byte_buffer ignored; /* flags of other programs that do nothing here */
     gumbel_error *error;
 } parser;
 
@@ -132,12 +132,12 @@ static bool follow_foreign(parser *p, const typed_flag *flag, const cli_target *
 
 static void ignore(parser *p, const typed_flag *flag, const char *reason) {
     static const char *const around[] = {", ", " (", ")"};
-    if (p->ignored.length > 0)
-        cli_text_add(&p->ignored, around[0], strlen(around[0]));
-    cli_text_add(&p->ignored, flag->name, flag->length);
-    cli_text_add(&p->ignored, around[1], strlen(around[1]));
-    cli_text_add(&p->ignored, reason, strlen(reason));
-    cli_text_add(&p->ignored, around[2], strlen(around[2]));
+    if (p->ignored.size > 0)
+        cli_append_string(&p->ignored, around[0]);
+    cli_append(&p->ignored, flag->name, flag->length);
+    cli_append_string(&p->ignored, around[1]);
+    cli_append_string(&p->ignored, reason);
+    cli_append_string(&p->ignored, around[2]);
 }
 
 /* The first row that is for this value and, where it stands for a flag of ours, for this command. *known says
@@ -301,7 +301,7 @@ static size_t count_options(const cli_command *command) {
 }
 
 cli_parsed cli_parse(const cli_command *command, int count, char *const *words, void *arguments,
-                     cli_text *notes, gumbel_error *error) {
+                     gb_byte_buffer *notes, gumbel_error *error) {
     size_t most = (size_t)count + count_options(command);
     parser p = {.command = command,
                 .arguments = arguments,
@@ -311,13 +311,13 @@ cli_parsed cli_parse(const cli_command *command, int count, char *const *words, 
                 .filled = cli_allocate(most + 1, sizeof *p.filled),
                 .error = error};
     cli_parsed result = read_words(&p);
-    if (result == CLI_PARSED && p.ignored.length > 0) {
+    if (result == CLI_PARSED && p.ignored.size > 0) {
         static const char begin[] = "without effect here: ";
-        cli_text_add(notes, begin, strlen(begin));
-        cli_text_add(notes, p.ignored.bytes, p.ignored.length);
-        cli_text_add(notes, "\n", 1);
+        cli_append_string(notes, begin);
+        cli_append(notes, p.ignored.text, p.ignored.size);
+        cli_append_string(notes, "\n");
     }
-    cli_text_free(&p.ignored);
+    gb_buffer_free(&p.ignored);
     free(p.operands);
     free(p.filled);
     return result;

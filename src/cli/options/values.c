@@ -190,10 +190,10 @@ bool cli_clear_strings(cli_strings *strings) {
     return true;
 }
 
-void cli_words_join(const cli_words *words, cli_text *text) {
+void cli_words_join(const cli_words *words, gb_byte_buffer *text) {
     for (size_t i = 0; i < words->count; i++) {
-        cli_text_add(text, " ", i > 0 ? 1 : 0);
-        cli_text_add(text, words->list[i], strlen(words->list[i]));
+        cli_append(text, " ", i > 0 ? 1 : 0);
+        cli_append_string(text, words->list[i]);
     }
 }
 

@@ -82,7 +82,7 @@ typedef struct cli_words {
 } cli_words;
 
 /* Adds the words to text with a blank between them. */
-void cli_words_join(const cli_words *words, cli_text *text);
+void cli_words_join(const cli_words *words, gb_byte_buffer *text);
 void cli_words_free(cli_words *words);
 
 /* Whether value is one of the words in choices, which are separated by single blanks. */

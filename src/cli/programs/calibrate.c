@@ -38,14 +38,14 @@ static gumbel_status export_whole(const cli_calibrate_options *options, const ch
 static gumbel_status read_text(const cli_model *model, const char *file, cli_scored_text *text,
                                gumbel_error *error) {
     const cli_model none = {0};
-    cli_text built_in = {0};
+    gb_byte_buffer built_in = {0};
     cli_scored_source source = {.program = "the checkpoint", .file = file, .window = model->max_context};
     if (strcmp(file, "built-in") == 0) {
-        cli_text_add(&built_in, (const char *)cli_calibration_text, cli_calibration_text_length);
+        cli_append(&built_in, (const char *)cli_calibration_text, cli_calibration_text_length);
         source.text = &built_in;
     }
     const gumbel_status status = cli_read_scored_text(model, &none, &source, text, error);
-    cli_text_free(&built_in);
+    gb_buffer_free(&built_in);
     return status;
 }
 

@@ -2,6 +2,7 @@
  *
  * gumbel logits: the row of logits after a prompt, for comparing with other implementations.
  */
+#include "base/status.h"
 #include "cli/base/report.h"
 #include "cli/command.h"
 #include "cli/model/model.h"
@@ -52,8 +53,8 @@ static gumbel_status compute_row(const cli_model *model, const cli_tokens *token
     *row = result.logits;
     if (*row)
         return GUMBEL_OK;
-    cli_refuse(error, "the program gives no logits on this backend; export it with --logits");
-    return error->status = GUMBEL_ERROR_UNSUPPORTED;
+    return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
+                   "the program gives no logits on this backend; export it with --logits");
 }
 
 static int logits(void *given) {

@@ -2,6 +2,7 @@
  *
  * gumbel perplexity: how well a program predicts a text, and how far its predictions are from another's.
  */
+#include "base/status.h"
 #include "cli/base/report.h"
 #include "cli/command.h"
 #include "cli/programs/perplexity_windows.h"
@@ -77,9 +78,9 @@ static gumbel_status open_other(const perplexity_arguments *arguments, const cli
     gumbel_status status = cli_model_open_program(&options, other, error);
     if (status != GUMBEL_OK || other->info.vocab_size == model->info.vocab_size)
         return status;
-    cli_refuse(error, "%s: a vocabulary of %u tokens, expected %u as in %s", options.source.path,
-               other->info.vocab_size, model->info.vocab_size, arguments->model.source.path);
-    return error->status = GUMBEL_ERROR_ARGUMENT;
+    return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "%s: a vocabulary of %u tokens, expected %u as in %s",
+                   options.source.path, other->info.vocab_size, model->info.vocab_size,
+                   arguments->model.source.path);
 }
 
 static gumbel_status read_text(const perplexity_arguments *arguments, const cli_model *model,

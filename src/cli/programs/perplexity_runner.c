@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/programs/perplexity_runner.h"
 
-#include "cli/base/report.h"
+#include "base/status.h"
 #include "cli/base/storage.h"
 
 #include <stdlib.h>
@@ -54,8 +54,8 @@ gumbel_status cli_run_rows(const cli_rows_runner *runner, uint32_t count, gumbel
     const gumbel_status status = gumbel_step(runner->engine, runner->requests, count, error);
     if (status != GUMBEL_OK || runner->results[0].logits)
         return status;
-    cli_refuse(error, "the program gives no logits on this backend; export it with --logits");
-    return error->status = GUMBEL_ERROR_UNSUPPORTED;
+    return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
+                   "the program gives no logits on this backend; export it with --logits");
 }
 
 void cli_free_runner(cli_rows_runner *runner) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/programs/perplexity_text.h"
 
+#include "base/status.h"
 #include "cli/base/files.h"
 #include "cli/base/report.h"
 #include "cli/model/prompt.h"
@@ -21,28 +22,29 @@ static bool adds_bos(const cli_model *model) {
 
 /* Two vocabularies of one size may still be different ones; an other without a tokenizer is believed. */
 static gumbel_status check_same_tokens(const cli_model *other, const cli_scored_source *source,
-                                       const cli_text *text, const cli_tokens *tokens, gumbel_error *error) {
+                                       const gb_byte_buffer *text, const cli_tokens *tokens,
+                                       gumbel_error *error) {
     cli_tokens found = {0};
     if (!other->tokenizer)
         return GUMBEL_OK;
     gumbel_status status =
-        cli_encode_text(other->tokenizer, text->bytes, text->length, &encode_options, &found, error);
+        cli_encode_text(other->tokenizer, text->text, text->size, &encode_options, &found, error);
     bool is_same = found.count == tokens->count &&
                    (found.count == 0 || memcmp(found.ids, tokens->ids, found.count * sizeof *found.ids) == 0);
     cli_tokens_free(&found);
     if (status != GUMBEL_OK || is_same)
         return status;
-    cli_refuse(error, "%s: its tokenizer gives other tokens for the text than that of %s", source->against,
-               source->program);
-    return error->status = GUMBEL_ERROR_ARGUMENT;
+    return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                   "%s: its tokenizer gives other tokens for the text than that of %s", source->against,
+                   source->program);
 }
 
 static gumbel_status read_tokens(const cli_model *model, const cli_model *other,
                                  const cli_scored_source *source, cli_tokens *tokens, gumbel_error *error) {
-    cli_text text = {0};
+    gb_byte_buffer text = {0};
     gumbel_status status = GUMBEL_OK;
     if (source->text)
-        cli_text_add(&text, source->text->bytes, source->text->length);
+        cli_append(&text, source->text->text, source->text->size);
     else
         status = cli_read_file(source->file, &text, error);
     if (status == GUMBEL_OK && !model->tokenizer) {
@@ -50,10 +52,10 @@ static gumbel_status read_tokens(const cli_model *model, const cli_model *other,
         status = GUMBEL_ERROR_ARGUMENT;
     }
     if (status == GUMBEL_OK)
-        status = cli_encode_text(model->tokenizer, text.bytes, text.length, &encode_options, tokens, error);
+        status = cli_encode_text(model->tokenizer, text.text, text.size, &encode_options, tokens, error);
     if (status == GUMBEL_OK)
         status = check_same_tokens(other, source, &text, tokens, error);
-    cli_text_free(&text);
+    gb_buffer_free(&text);
     if (status == GUMBEL_OK && source->count > 0 && tokens->count > source->count)
         tokens->count = source->count;
     return status;

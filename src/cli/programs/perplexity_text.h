@@ -10,7 +10,7 @@
 /* Where the text is, and what of it is scored. */
 typedef struct cli_scored_source {
     const char *program, *against, *file; /* paths; against: NULL where there is no reference */
-    const cli_text *text;                 /* NULL: the file is read */
+    const gb_byte_buffer *text;           /* NULL: the file is read */
     uint32_t window;                      /* positions that a prediction may look back */
     uint32_t count;                       /* of the text's tokens the first; 0: all */
     bool second_half;

@@ -99,23 +99,23 @@ static gumbel_status print_text(gumbel_detokenizer *detokenizer, const cli_token
                                 gumbel_error *error) {
     cli_output output;
     gumbel_status status = cli_output_open(&output, NULL, error);
-    cli_text whole = {0};
+    gb_byte_buffer whole = {0};
     const char *text;
     size_t length;
     for (size_t i = 0; i < tokens->count && status == GUMBEL_OK; i++) {
         status = gumbel_detokenize(detokenizer, tokens->ids[i], &text, &length, error);
         if (status == GUMBEL_OK)
-            cli_text_add(&whole, text, length);
+            cli_append(&whole, text, length);
     }
     gumbel_detokenize_end(detokenizer, &text, &length);
-    cli_text_add(&whole, text, length);
-    cli_text_add(&whole, "\n", 1);
+    cli_append(&whole, text, length);
+    cli_append_string(&whole, "\n");
     if (status == GUMBEL_OK) {
-        cli_output_text(&output, whole.bytes, whole.length);
+        cli_output_text(&output, whole.text, whole.size);
         cli_output_end(&output);
     }
     cli_output_close(&output);
-    cli_text_free(&whole);
+    gb_buffer_free(&whole);
     return status;
 }
 
@@ -131,22 +131,22 @@ static gumbel_status print_pieces(const gumbel_tokenizer *tokenizer, const cli_t
 }
 
 static void print_rendered(void *user, const char *text, size_t length) {
-    cli_text_add(user, text, length);
+    cli_append(user, text, length);
 }
 
 static gumbel_status render_messages(const gumbel_tokenizer *tokenizer, const gumbel_chat_options *options,
                                      gumbel_error *error) {
-    cli_text text = {0};
+    gb_byte_buffer text = {0};
     cli_output output;
     gumbel_status status = gumbel_chat_render(tokenizer, NULL, 0, options, print_rendered, &text, error);
     if (status == GUMBEL_OK)
         status = cli_output_open(&output, NULL, error);
     if (status == GUMBEL_OK) {
-        cli_output_text(&output, text.bytes, text.length);
+        cli_output_text(&output, text.text, text.size);
         cli_output_end(&output);
         cli_output_close(&output);
     }
-    cli_text_free(&text);
+    gb_buffer_free(&text);
     return status;
 }
 
@@ -165,11 +165,10 @@ static gumbel_status use_messages(const tokenize_arguments *arguments, const gum
 }
 
 static gumbel_status encode_conversation(const tokenize_arguments *arguments,
-                                         const gumbel_tokenizer *tokenizer, const cli_text *text,
+                                         const gumbel_tokenizer *tokenizer, const gb_byte_buffer *text,
                                          cli_tokens *tokens, gumbel_error *error) {
     cli_messages messages;
-    gumbel_status status =
-        cli_messages_parse(arguments->messages, text->bytes, text->length, &messages, error);
+    gumbel_status status = cli_messages_parse(arguments->messages, text->text, text->size, &messages, error);
     if (status == GUMBEL_OK)
         status = use_messages(arguments, tokenizer, &messages, tokens, error);
     cli_messages_free(&messages);
@@ -178,22 +177,22 @@ static gumbel_status encode_conversation(const tokenize_arguments *arguments,
 
 static gumbel_status encode_input(const tokenize_arguments *arguments, const gumbel_tokenizer *tokenizer,
                                   cli_tokens *tokens, gumbel_error *error) {
-    cli_text text = {0};
+    gb_byte_buffer text = {0};
     gumbel_status status = GUMBEL_OK;
     const char *path = arguments->messages ? arguments->messages : arguments->file;
     bool is_stdin = !path && (!arguments->text || strcmp(arguments->text, "-") == 0);
     if (path || is_stdin)
         status = cli_read_file(path ? path : "-", &text, error);
     else
-        cli_text_add(&text, arguments->text, strlen(arguments->text));
+        cli_append_string(&text, arguments->text);
     gumbel_encode_options options = {.size = sizeof options,
                                      .parse_special = arguments->parse_special,
                                      .add_special = arguments->add_special && !arguments->raw};
     if (status == GUMBEL_OK)
         status = arguments->messages
                      ? encode_conversation(arguments, tokenizer, &text, tokens, error)
-                     : cli_encode_text(tokenizer, text.bytes, text.length, &options, tokens, error);
-    cli_text_free(&text);
+                     : cli_encode_text(tokenizer, text.text, text.size, &options, tokens, error);
+    gb_buffer_free(&text);
     return status;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/pull/pull.h"
 
-#include "cli/base/measure.h"
+#include "base/clock.h"
 #include "cli/base/progress.h"
 #include "cli/base/report.h"
 #include "cli/base/signals.h"
@@ -51,13 +51,13 @@ static gumbel_status fetch(hub_plan *plan, unsigned connections, const hub_callb
     char bytes[CLI_BYTES_TEXT];
     uint64_t missing_bytes = plan->missing_bytes;
     bool is_missing = plan->missing > 0;
-    double begin = cli_seconds();
+    double begin = gb_seconds();
     note_plan(plan);
     gumbel_status status = hub_pull(plan, connections, callbacks, error);
     cli_progress_erase(&((watcher *)callbacks->user)->line);
     if (status == GUMBEL_OK && is_missing)
         cli_note("downloaded %s: %s in %.1f s", plan->name.repository,
-                 cli_describe_bytes(missing_bytes, bytes), cli_seconds() - begin);
+                 cli_describe_bytes(missing_bytes, bytes), gb_seconds() - begin);
     return status;
 }
 

@@ -69,8 +69,8 @@ static json_t *timings_json(const cli_model *model, const cli_reply *reply) {
     return timings;
 }
 
-static json_t *reply_text_json(const run_options *options, const cli_text *text) {
-    return options->print_tokens ? json_null() : cli_json_text(text->bytes ? text->bytes : "", text->length);
+static json_t *reply_text_json(const run_options *options, const gb_byte_buffer *text) {
+    return options->print_tokens ? json_null() : cli_json_text(text->text ? text->text : "", text->size);
 }
 
 static json_t *stop_string_json(const run_state *state) {
@@ -79,17 +79,17 @@ static json_t *stop_string_json(const run_state *state) {
 }
 
 static void keep(void *user, const char *text, size_t length) {
-    cli_text_add(user, text, length);
+    cli_append(user, text, length);
 }
 
 /* The assistant's message as OpenAI's API has it; null where the prompt was no message. */
 static json_t *message_json(const run_state *state) {
-    cli_text text = {0};
+    gb_byte_buffer text = {0};
     const gumbel_reply *reply = state->conversation ? gumbel_conversation_reply(state->conversation) : NULL;
     json_t *message = NULL;
     if (reply && gumbel_reply_message(reply, keep, &text, NULL) == GUMBEL_OK)
-        message = json_loadb(text.bytes, text.length, JSON_ALLOW_NUL, NULL);
-    cli_text_free(&text);
+        message = json_loadb(text.text, text.size, JSON_ALLOW_NUL, NULL);
+    gb_buffer_free(&text);
     return message ? message : json_null();
 }
 

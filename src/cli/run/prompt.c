@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/status.h"
 #include "cli/base/files.h"
 #include "cli/base/report.h"
 #include "cli/base/shorten.h"
@@ -45,13 +46,8 @@ int run_prompt_sources(const run_options *options) {
            (options->words.count > 0);
 }
 
-static gumbel_status refuse(gumbel_error *error, gumbel_status status, const char *message) {
-    cli_refuse(error, "%s", message);
-    return error->status = status;
-}
-
 /* The prompt's text from where the flags say. */
-static gumbel_status read_text(const run_arguments *arguments, cli_text *text, gumbel_error *error) {
+static gumbel_status read_text(const run_arguments *arguments, gb_byte_buffer *text, gumbel_error *error) {
     const char *prompt = arguments->run.prompt;
     const cli_words given = {.list = &prompt, .count = prompt ? 1 : 0};
     const cli_words *words = prompt ? &given : &arguments->run.words;
@@ -77,8 +73,8 @@ static void note_file(const run_options *run) {
 static gumbel_status encode_plain(const run_arguments *arguments, const cli_model *model, const char *text,
                                   size_t length, cli_tokens *tokens, gumbel_error *error) {
     if (arguments->format.system)
-        return refuse(error, GUMBEL_ERROR_ARGUMENT,
-                      "--system needs a chat template, and plain text has none");
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                       "--system needs a chat template, and plain text has none");
     const bool is_raw = arguments->format.raw;
     gumbel_encode_options options = {.size = sizeof options, .add_special = !is_raw, .parse_special = is_raw};
     return cli_encode_text(model->tokenizer, text, length, &options, tokens, error);
@@ -123,7 +119,7 @@ static gumbel_status encode_prompt(const run_arguments *arguments, run_state *st
     if (arguments->format.raw || arguments->run.plain || !has_template)
         return encode_plain(arguments, &state->model, text, length, &state->prompt, error);
     if (length == 0)
-        return refuse(error, GUMBEL_ERROR_ARGUMENT, "the prompt is empty");
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "the prompt is empty");
     return encode_message(arguments, state, text, error);
 }
 
@@ -134,20 +130,20 @@ gumbel_status run_make_prompt(const run_arguments *arguments, run_state *state, 
     for (size_t i = 0; i < run->tokens.count; i++)
         cli_tokens_add(tokens, run->tokens.ids[i]);
     if (!model->tokenizer && !(run->tokens.ids && run->print_tokens))
-        return refuse(error, GUMBEL_ERROR_UNSUPPORTED,
-                      "the program has no tokenizer: use --tokens and --print-tokens");
+        return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
+                       "the program has no tokenizer: use --tokens and --print-tokens");
     if (run->tokens.ids)
         return cli_check_tokens(model, tokens, error);
     note_file(run);
-    cli_text text = {0};
+    gb_byte_buffer text = {0};
     gumbel_status status = read_text(arguments, &text, error);
-    if (status == GUMBEL_OK && strlen(text.bytes) != text.length && !arguments->format.raw)
+    if (status == GUMBEL_OK && strlen(text.text) != text.size && !arguments->format.raw)
         status =
-            refuse(error, GUMBEL_ERROR_ARGUMENT, "the prompt has a zero byte: a message cannot (use --raw)");
+            gb_fail(error, GUMBEL_ERROR_ARGUMENT, "the prompt has a zero byte: a message cannot (use --raw)");
     if (status == GUMBEL_OK)
-        status = encode_prompt(arguments, state, text.bytes, text.length, error);
-    cli_text_free(&text);
+        status = encode_prompt(arguments, state, text.text, text.size, error);
+    gb_buffer_free(&text);
     if (status == GUMBEL_OK && tokens->count == 0)
-        status = refuse(error, GUMBEL_ERROR_ARGUMENT, "the prompt is empty");
+        status = gb_fail(error, GUMBEL_ERROR_ARGUMENT, "the prompt is empty");
     return status;
 }

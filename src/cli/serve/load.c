@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/serve/load.h"
 
+#include "base/status.h"
 #include "cli/base/report.h"
 #include "cli/base/units.h"
 
@@ -29,9 +30,8 @@ static void write_names(const char *alias, const gumbel_program_info *info, serv
 static gumbel_status check_program(const char *path, const gumbel_program_info *info, gumbel_error *error) {
     if (info->has_tokenizer && info->use_sampling)
         return GUMBEL_OK;
-    cli_refuse(error, "%s: a server needs a program with %s", path,
-               info->has_tokenizer ? "a sampler; this one was exported with --logits" : "a tokenizer");
-    return error->status = GUMBEL_ERROR_UNSUPPORTED;
+    return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "%s: a server needs a program with %s", path,
+                   info->has_tokenizer ? "a sampler; this one was exported with --logits" : "a tokenizer");
 }
 
 static cli_model_options options_of(const serve_arguments *arguments, const serve_model *model) {

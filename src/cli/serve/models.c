@@ -5,6 +5,7 @@
  */
 #include "cli/serve/models.h"
 
+#include "base/status.h"
 #include "cli/base/report.h"
 #include "cli/base/units.h"
 #include "cli/serve/load.h"
@@ -56,9 +57,9 @@ static bool make_room(serve_models *models, const serve_model *model, gumbel_err
     while (!has_room(models, model)) {
         serve_model *idle = find_idle(models);
         if (!idle) {
-            cli_refuse(error, "the models that may be loaded at once (--models-max, --models-memory) are all "
-                              "in use");
-            error->status = GUMBEL_ERROR_MEMORY;
+            gb_fail(error, GUMBEL_ERROR_MEMORY,
+                    "the models that may be loaded at once (--models-max, --models-memory) are all "
+                    "in use");
             return false;
         }
         unload(models, idle);
@@ -144,12 +145,11 @@ static gumbel_status check_memory(const serve_models *models, const serve_model 
     char needed[CLI_BYTES_TEXT], most[CLI_BYTES_TEXT];
     if (model->bytes <= models->most_bytes)
         return GUMBEL_OK;
-    cli_refuse(error,
-               "%s takes %s with the states of all slots, and --models-memory is %s; --parallel and "
-               "--max-context make it smaller",
-               model->path, cli_describe_bytes(model->bytes, needed),
-               cli_describe_bytes(models->most_bytes, most));
-    return error->status = GUMBEL_ERROR_LIMIT;
+    return gb_fail(error, GUMBEL_ERROR_LIMIT,
+                   "%s takes %s with the states of all slots, and --models-memory is %s; --parallel and "
+                   "--max-context make it smaller",
+                   model->path, cli_describe_bytes(model->bytes, needed),
+                   cli_describe_bytes(models->most_bytes, most));
 }
 
 /* Requests find a model by its first name. */
@@ -158,9 +158,8 @@ static gumbel_status check_name(const serve_models *models, const serve_model *m
     server_first_name(model->names, id);
     for (const serve_model *other = models->list; other < model; other++)
         if (server_is_named(other->names, id)) {
-            cli_refuse(error, "%s and %s are both named %s: give each an --alias", other->path, model->path,
-                       id);
-            return error->status;
+            return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "%s and %s are both named %s: give each an --alias",
+                           other->path, model->path, id);
         }
     return GUMBEL_OK;
 }

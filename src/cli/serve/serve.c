@@ -4,6 +4,7 @@
  */
 #include "cli/serve/serve.h"
 
+#include "base/status.h"
 #include "cli/base/files.h"
 #include "cli/base/report.h"
 #include "cli/serve/models.h"
@@ -25,7 +26,7 @@ typedef struct serving {
     const serve_arguments *arguments;
     serve_models models;
     server *server;
-    cli_text key_file, certificate, private_key;
+    gb_byte_buffer key_file, certificate, private_key;
     const char *keys[MOST_KEYS];
     size_t key_count;
     int sockets[MOST_SOCKETS];
@@ -41,12 +42,11 @@ static gumbel_status read_keys(serving *s, gumbel_error *error) {
         return GUMBEL_OK;
     const gumbel_status status = cli_read_file(serve->key_file, &s->key_file, error);
     char *rest = NULL;
-    for (char *line = status == GUMBEL_OK ? strtok_r(s->key_file.bytes, "\r\n", &rest) : NULL;
+    for (char *line = status == GUMBEL_OK ? strtok_r(s->key_file.text, "\r\n", &rest) : NULL;
          line && s->key_count < MOST_KEYS; line = strtok_r(NULL, "\r\n", &rest))
         s->keys[s->key_count++] = line;
     if (status == GUMBEL_OK && s->key_count == 0) {
-        cli_refuse(error, "%s: there is no key in it", serve->key_file);
-        return error->status;
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "%s: there is no key in it", serve->key_file);
     }
     return status;
 }
@@ -114,8 +114,8 @@ static server_options options_of(serving *s) {
         .key_count = s->key_count,
         .no_auth = serve->no_auth,
         .cors_origins = serve->cors_origins,
-        .certificate = s->certificate.bytes,
-        .private_key = s->private_key.bytes,
+        .certificate = s->certificate.text,
+        .private_key = s->private_key.text,
         .max_body_bytes = (size_t)value_of(&serve->max_body, 16 << 20),
         .max_connections = connections,
         .max_connections_per_address = (unsigned)value_of(&serve->max_per_address, connections / 2),
@@ -192,8 +192,8 @@ int serve_run(const serve_arguments *arguments) {
     s.arguments = arguments;
     const gumbel_status status = serve(&s, &error);
     serve_close_models(&s.models);
-    cli_text_free(&s.key_file);
-    cli_text_free(&s.certificate);
-    cli_text_free(&s.private_key);
+    gb_buffer_free(&s.key_file);
+    gb_buffer_free(&s.certificate);
+    gb_buffer_free(&s.private_key);
     return status == GUMBEL_OK ? CLI_OK : cli_fail_with(&error);
 }

@@ -41,30 +41,30 @@ static bool write_all(int file, const char *bytes, size_t length, off_t at) {
 }
 
 /* Adds the end of the file, so much of it as a file should have, from the beginning of an entry on. */
-static off_t read_end(int file, cli_text *text) {
+static off_t read_end(int file, gb_byte_buffer *text) {
     char buffer[16384];
     off_t size = lseek(file, 0, SEEK_END);
     off_t begin = size > CLI_HISTORY_FILE_BYTES ? size - CLI_HISTORY_FILE_BYTES : 0;
     ssize_t count;
     for (off_t at = begin; (count = pread(file, buffer, sizeof buffer, at)) > 0; at += count)
-        cli_text_add(text, buffer, (size_t)count);
-    cli_text_add(text, "", 0);
-    const char *newline = begin > 0 ? memchr(text->bytes, '\n', text->length) : NULL;
-    size_t cut = newline ? (size_t)(newline + 1 - text->bytes) : 0;
-    memmove(text->bytes, text->bytes + cut, text->length + 1 - cut);
-    text->length -= cut;
+        cli_append(text, buffer, (size_t)count);
+    cli_append(text, "", 0);
+    const char *newline = begin > 0 ? memchr(text->text, '\n', text->size) : NULL;
+    size_t cut = newline ? (size_t)(newline + 1 - text->text) : 0;
+    memmove(text->text, text->text + cut, text->size + 1 - cut);
+    text->size -= cut;
     return size;
 }
 
 /* ---- Entries ------------------------------------------------------------------------------------------- */
 
-static void spell_entry(const char *entry, cli_text *line) {
+static void spell_entry(const char *entry, gb_byte_buffer *line) {
     for (; *entry; entry++)
         if (*entry == '\n' || *entry == '\\')
-            cli_text_add(line, *entry == '\n' ? "\\n" : "\\\\", 2);
+            cli_append(line, *entry == '\n' ? "\\n" : "\\\\", 2);
         else
-            cli_text_add(line, entry, 1);
-    cli_text_add(line, "\n", 1);
+            cli_append(line, entry, 1);
+    cli_append_string(line, "\n");
 }
 
 /* The reverse, in place, up to the newline or the end. */
@@ -79,13 +79,13 @@ static void read_entry(char *line) {
 }
 
 /* Where the last entries begin, at most so many of at most so many bytes. */
-static size_t begin_of_last(const cli_text *text, size_t entries, size_t bytes) {
-    size_t at = text->length;
+static size_t begin_of_last(const gb_byte_buffer *text, size_t entries, size_t bytes) {
+    size_t at = text->size;
     for (size_t count = 0; count < entries && at > 0; count++) {
         size_t begin = at - 1;
-        while (begin > 0 && text->bytes[begin - 1] != '\n')
+        while (begin > 0 && text->text[begin - 1] != '\n')
             begin--;
-        if (text->length - begin > bytes)
+        if (text->size - begin > bytes)
             break;
         at = begin;
     }
@@ -93,14 +93,14 @@ static size_t begin_of_last(const cli_text *text, size_t entries, size_t bytes) 
 }
 
 /* In place: what is written takes no new room, so that a full disk loses nothing. */
-static void shorten(int file, const cli_text *text, off_t size) {
+static void shorten(int file, const gb_byte_buffer *text, off_t size) {
     size_t half = CLI_HISTORY_FILE_BYTES / 2;
     size_t longest = begin_of_last(text, 2 * CLI_HISTORY_ENTRIES, half);
     if (longest == 0 && size <= CLI_HISTORY_FILE_BYTES)
         return;
     size_t begin = begin_of_last(text, CLI_HISTORY_ENTRIES, half / 2);
-    bool is_done = write_all(file, text->bytes + begin, text->length - begin, 0) &&
-                   ftruncate(file, (off_t)(text->length - begin)) == 0;
+    bool is_done = write_all(file, text->text + begin, text->size - begin, 0) &&
+                   ftruncate(file, (off_t)(text->size - begin)) == 0;
     (void)is_done; /* the next one may succeed */
 }
 
@@ -108,33 +108,33 @@ void cli_history_read(const char *path, cli_history_callback callback, void *use
     int file = open_locked(path, 0);
     if (file < 0)
         return;
-    cli_text text = {0};
+    gb_byte_buffer text = {0};
     off_t size = read_end(file, &text);
     shorten(file, &text, size);
     close(file);
-    size_t at = begin_of_last(&text, CLI_HISTORY_ENTRIES, text.length);
-    while (at < text.length) {
-        char *line = text.bytes + at;
+    size_t at = begin_of_last(&text, CLI_HISTORY_ENTRIES, text.size);
+    while (at < text.size) {
+        char *line = text.text + at;
         at += strcspn(line, "\n") + 1;
         read_entry(line);
         if (*line)
             callback(user, line);
     }
-    cli_text_free(&text);
+    gb_buffer_free(&text);
 }
 
 void cli_history_append(const char *path, const char *entry) {
-    cli_text line = {0};
+    gb_byte_buffer line = {0};
     char last = '\n';
     int file = strlen(entry) <= CLI_HISTORY_ENTRY_BYTES ? open_locked(path, O_CREAT) : -1;
     if (file < 0)
         return;
     off_t end = lseek(file, 0, SEEK_END);
     if (end > 0 && pread(file, &last, 1, end - 1) == 1 && last != '\n')
-        cli_text_add(&line, "\n", 1); /* another one could not write all of its own */
+        cli_append_string(&line, "\n"); /* another one could not write all of its own */
     spell_entry(entry, &line);
-    bool is_whole = write_all(file, line.bytes, line.length, end) || ftruncate(file, end) == 0;
+    bool is_whole = write_all(file, line.text, line.size, end) || ftruncate(file, end) == 0;
     (void)is_whole; /* the next one ends a line that is not */
     close(file);
-    cli_text_free(&line);
+    gb_buffer_free(&line);
 }

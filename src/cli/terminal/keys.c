@@ -54,31 +54,31 @@ static bool follows(cli_terminal_keys *keys, const char *rest) {
 
 /* Leaves out zero bytes, which messages cannot have, and newlines at the end. A newline may have come as CR,
  * LF, or as either pair of them: the terminal's driver may have swapped them. */
-static void tidy(cli_text *paste) {
+static void tidy(gb_byte_buffer *paste) {
     size_t kept = 0;
-    for (size_t i = 0; i < paste->length; i++) {
-        char byte = paste->bytes[i], next = i + 1 < paste->length ? paste->bytes[i + 1] : '\0';
+    for (size_t i = 0; i < paste->size; i++) {
+        char byte = paste->text[i], next = i + 1 < paste->size ? paste->text[i + 1] : '\0';
         bool is_newline = byte == '\r' || byte == '\n';
         if (is_newline && (next == '\r' || next == '\n') && next != byte)
             i++;
         if (byte)
-            paste->bytes[kept++] = is_newline ? '\n' : byte;
+            paste->text[kept++] = is_newline ? '\n' : byte;
     }
-    while (kept > 0 && paste->bytes[kept - 1] == '\n')
+    while (kept > 0 && paste->text[kept - 1] == '\n')
         kept--;
-    paste->bytes[paste->length = kept] = '\0';
+    paste->text[paste->size = kept] = '\0';
 }
 
-static bool ends_in(const cli_text *text, const char *end) {
+static bool ends_in(const gb_byte_buffer *text, const char *end) {
     size_t length = strlen(end);
-    return text->length >= length && memcmp(text->bytes + text->length - length, end, length) == 0;
+    return text->size >= length && memcmp(text->text + text->size - length, end, length) == 0;
 }
 
 /* Reads up to the end of the paste, of one that is interrupted as well: its rest must not count as typed. A
  * Ctrl-C that nothing follows is a key; the end was lost. */
 static int read_paste(cli_terminal_keys *keys) {
-    cli_text *paste = &keys->paste;
-    cli_text_clear(paste);
+    gb_byte_buffer *paste = &keys->paste;
+    gb_buffer_clear(paste);
     while (!ends_in(paste, paste_end)) {
         char byte;
         if (cli_interrupted() && !is_ready(keys, PASTE_WAIT))
@@ -88,11 +88,11 @@ static int read_paste(cli_terminal_keys *keys) {
             continue;
         if (count <= 0)
             return (int)count;
-        cli_text_add(paste, &byte, 1);
+        cli_append(paste, &byte, 1);
         if (cli_terminal_signal_of(byte) == SIGINT && !is_ready(keys, PASTE_WAIT))
             raise(SIGINT);
     }
-    paste->length -= sizeof paste_end - 1;
+    paste->size -= sizeof paste_end - 1;
     tidy(paste);
     return cli_interrupted() ? -1 : 1;
 }
@@ -137,5 +137,5 @@ int cli_next_key(cli_terminal_keys *keys, wchar_t *key) {
 }
 
 void cli_terminal_keys_free(cli_terminal_keys *keys) {
-    cli_text_free(&keys->paste);
+    gb_buffer_free(&keys->paste);
 }

@@ -20,8 +20,9 @@ enum {
 /* Start from {.file = the terminal}. */
 typedef struct cli_terminal_keys {
     int file;
-    cli_text paste; /* the last one: UTF-8, lines separated by newlines, none at the end, no zero bytes */
-    char ahead[8];  /* read, but not taken */
+    gb_byte_buffer
+        paste;     /* the last one: UTF-8, lines separated by newlines, none at the end, no zero bytes */
+    char ahead[8]; /* read, but not taken */
     size_t ahead_count;
     mbstate_t partial; /* of a character whose first bytes were read */
 } cli_terminal_keys;

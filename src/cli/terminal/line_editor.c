@@ -24,7 +24,7 @@ enum { PASTED_BEGINNING = 4 };
 struct cli_line_editor {
     EditLine *lines;
     History *history;
-    cli_text history_path; /* empty: no file */
+    gb_byte_buffer history_path; /* empty: no file */
     const char *prompt;
     cli_terminal_keys keys;
     bool begins_pasted; /* the line was empty when text was pasted into it */
@@ -51,13 +51,13 @@ static int read_key(EditLine *lines, wchar_t *key) {
 }
 
 /* Text as wide characters, without bytes that are none. Free with free(). */
-static wchar_t *widen(const cli_text *text) {
-    wchar_t *wide = cli_allocate(text->length + 1, sizeof *wide);
+static wchar_t *widen(const gb_byte_buffer *text) {
+    wchar_t *wide = cli_allocate(text->size + 1, sizeof *wide);
     mbstate_t state = {0};
     size_t count = 0;
-    for (size_t at = 0, size; at < text->length; at += size) {
-        size = mbrtowc(&wide[count], text->bytes + at, text->length - at, &state);
-        bool is_character = size > 0 && size <= text->length - at;
+    for (size_t at = 0, size; at < text->size; at += size) {
+        size = mbrtowc(&wide[count], text->text + at, text->size - at, &state);
+        bool is_character = size > 0 && size <= text->size - at;
         if (!is_character) {
             memset(&state, 0, sizeof state);
             size = 1;
@@ -118,7 +118,7 @@ static void open_history(cli_line_editor *editor, bool keeps_history) {
     history(editor->history, &event, H_SETSIZE, CLI_HISTORY_ENTRIES);
     el_set(editor->lines, EL_HIST, history, editor->history);
     if (keeps_history && cli_state_path("history", &editor->history_path))
-        cli_history_read(editor->history_path.bytes, add_to_history, editor);
+        cli_history_read(editor->history_path.text, add_to_history, editor);
 }
 
 /* Keys that libedit is to know in whatever map the user's ~/.editrc chose: a paste is one of them, so that
@@ -175,22 +175,23 @@ void cli_line_editor_close(cli_line_editor *editor) {
     if (editor->history)
         history_end(editor->history);
     cli_terminal_keys_free(&editor->keys);
-    cli_text_free(&editor->history_path);
+    gb_buffer_free(&editor->history_path);
     free(editor);
 }
 
 /* ---- Lines --------------------------------------------------------------------------------------------- */
 
 static cli_pasted pasted_of(const cli_line_editor *editor, const char *line, size_t length) {
-    const cli_text *paste = &editor->keys.paste;
-    size_t beginning = paste->length < PASTED_BEGINNING ? paste->length : PASTED_BEGINNING;
-    if (!editor->begins_pasted || length < beginning || memcmp(line, paste->bytes, beginning) != 0)
+    const gb_byte_buffer *paste = &editor->keys.paste;
+    size_t beginning = paste->size < PASTED_BEGINNING ? paste->size : PASTED_BEGINNING;
+    if (!editor->begins_pasted || length < beginning || memcmp(line, paste->text, beginning) != 0)
         return CLI_TYPED;
-    bool is_whole = length == paste->length && memcmp(line, paste->bytes, length) == 0;
+    bool is_whole = length == paste->size && memcmp(line, paste->text, length) == 0;
     return is_whole ? CLI_PASTED_WHOLE : CLI_PASTED;
 }
 
-cli_line cli_edit_line(cli_line_editor *editor, const char *prompt, cli_text *line, cli_pasted *pasted) {
+cli_line cli_edit_line(cli_line_editor *editor, const char *prompt, gb_byte_buffer *line,
+                       cli_pasted *pasted) {
     editor->prompt = prompt;
     editor->begins_pasted = false;
     cli_clear_interrupt();
@@ -205,7 +206,7 @@ cli_line cli_edit_line(cli_line_editor *editor, const char *prompt, cli_text *li
     }
     size_t kept = edited[length - 1] == '\n' ? (size_t)length - 1 : (size_t)length;
     *pasted = pasted_of(editor, edited, kept);
-    cli_text_add(line, edited, kept);
+    cli_append(line, edited, kept);
     return CLI_LINE;
 }
 
@@ -214,6 +215,6 @@ void cli_line_editor_remember(cli_line_editor *editor, const char *text) {
     if (history(editor->history, &last, H_FIRST) != -1 && strcmp(last.str, text) == 0)
         return;
     add_to_history(editor, text);
-    if (editor->history_path.length > 0)
-        cli_history_append(editor->history_path.bytes, text);
+    if (editor->history_path.size > 0)
+        cli_history_append(editor->history_path.text, text);
 }

@@ -29,7 +29,7 @@ void cli_line_editor_close(cli_line_editor *editor);
 
 /* Appends a line, without the newline that ended it, to line; a pasted one may have several. INTERRUPTED:
  * Ctrl-C, what was typed is dropped. */
-cli_line cli_edit_line(cli_line_editor *editor, const char *prompt, cli_text *line, cli_pasted *pasted);
+cli_line cli_edit_line(cli_line_editor *editor, const char *prompt, gb_byte_buffer *line, cli_pasted *pasted);
 
 /* Adds a text to the history, unless it is the last one there. */
 void cli_line_editor_remember(cli_line_editor *editor, const char *text);

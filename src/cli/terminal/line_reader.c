@@ -28,8 +28,9 @@ bool cli_line_reader_is_terminal(const cli_line_reader *reader) {
     return reader->editor != NULL;
 }
 
-cli_line cli_read_line(cli_line_reader *reader, const char *prompt, cli_text *line, cli_pasted *pasted) {
-    cli_text_clear(line);
+cli_line cli_read_line(cli_line_reader *reader, const char *prompt, gb_byte_buffer *line,
+                       cli_pasted *pasted) {
+    gb_buffer_clear(line);
     *pasted = CLI_TYPED;
     if (reader->editor)
         return cli_edit_line(reader->editor, prompt, line, pasted);
@@ -37,7 +38,7 @@ cli_line cli_read_line(cli_line_reader *reader, const char *prompt, cli_text *li
     size_t capacity = 0;
     ssize_t length = getline(&bytes, &capacity, stdin);
     if (length > 0)
-        cli_text_add(line, bytes, bytes[length - 1] == '\n' ? (size_t)length - 1 : (size_t)length);
+        cli_append(line, bytes, bytes[length - 1] == '\n' ? (size_t)length - 1 : (size_t)length);
     free(bytes);
     if (length > 0)
         return CLI_LINE;

@@ -18,7 +18,7 @@ bool cli_line_reader_is_terminal(const cli_line_reader *reader);
 
 /* Replaces line by the next one, without its newline; from a pipe it may have zero bytes. The prompt is shown
  * on a terminal alone, and only there lines are pasted. INTERRUPTED: Ctrl-C, what was typed is dropped. */
-cli_line cli_read_line(cli_line_reader *reader, const char *prompt, cli_text *line, cli_pasted *pasted);
+cli_line cli_read_line(cli_line_reader *reader, const char *prompt, gb_byte_buffer *line, cli_pasted *pasted);
 
 /* Adds a text to a terminal's history. */
 void cli_line_reader_remember(cli_line_reader *reader, const char *text);

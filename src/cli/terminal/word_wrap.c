@@ -62,12 +62,12 @@ static void write_through(cli_word_wrap *wrap, const char *text, size_t length, 
 }
 
 static void drop_blanks(cli_word_wrap *wrap) {
-    cli_text_clear(&wrap->blanks);
+    gb_buffer_clear(&wrap->blanks);
     wrap->blank_columns = 0;
 }
 
 static void write_blanks(cli_word_wrap *wrap) {
-    write_through(wrap, wrap->blanks.bytes, wrap->blanks.length, wrap->blank_columns);
+    write_through(wrap, wrap->blanks.text, wrap->blanks.size, wrap->blank_columns);
     drop_blanks(wrap);
 }
 
@@ -95,7 +95,7 @@ static bool is_fence(const char *word) {
 
 /* Judges a line by its indent and its first word. */
 static void settle_line(cli_word_wrap *wrap) {
-    const char *word = wrap->word.bytes;
+    const char *word = wrap->word.text;
     bool is_code = wrap->fence || is_fence(word) || (wrap->indent >= CODE_INDENT && !is_list_marker(word));
     wrap->line = is_code || word[0] == '|' ? CLI_WRAP_VERBATIM : CLI_WRAP_PROSE;
     if (is_fence(word) && !wrap->fence)
@@ -119,13 +119,13 @@ static void place_word(cli_word_wrap *wrap) {
     if (can_move && !has_room(wrap, wrap->word_columns))
         begin_line(wrap);
     write_blanks(wrap);
-    write_through(wrap, wrap->word.bytes, wrap->word.length, wrap->word_columns);
-    cli_text_clear(&wrap->word);
+    write_through(wrap, wrap->word.text, wrap->word.size, wrap->word_columns);
+    gb_buffer_clear(&wrap->word);
     wrap->word_columns = 0;
 }
 
 static void end_word(cli_word_wrap *wrap) {
-    if (wrap->word.length > 0)
+    if (wrap->word.size > 0)
         place_word(wrap);
     wrap->is_long = false;
 }
@@ -141,7 +141,7 @@ static void put_newline(cli_word_wrap *wrap) {
 static void put_blank(cli_word_wrap *wrap, int32_t c, const char *text, size_t size) {
     end_word(wrap);
     unsigned at = wrap->column + wrap->blank_columns;
-    cli_text_add(&wrap->blanks, text, size);
+    cli_append(&wrap->blanks, text, size);
     wrap->blank_columns += c == '\t' ? TAB - at % TAB : columns_of(c);
     if (wrap->line == CLI_WRAP_UNKNOWN)
         wrap->indent = wrap->blank_columns;
@@ -154,13 +154,13 @@ static bool flows(const cli_word_wrap *wrap) {
 }
 
 static void put_character(cli_word_wrap *wrap, int32_t c, const char *text, size_t size) {
-    bool begins_word = wrap->word.length == 0 && !wrap->is_long;
+    bool begins_word = wrap->word.size == 0 && !wrap->is_long;
     if (begins_word)
         wrap->last_break = 0;
     else if (can_break(wrap, c))
         end_word(wrap);
     wrap->last = c;
-    cli_text_add(&wrap->word, text, size);
+    cli_append(&wrap->word, text, size);
     wrap->word_columns += columns_of(c);
     if (!flows(wrap))
         return;
@@ -199,6 +199,6 @@ void cli_word_wrap_end(cli_word_wrap *wrap) {
 }
 
 void cli_word_wrap_free(cli_word_wrap *wrap) {
-    cli_text_free(&wrap->blanks);
-    cli_text_free(&wrap->word);
+    gb_buffer_free(&wrap->blanks);
+    gb_buffer_free(&wrap->word);
 }

@@ -24,7 +24,7 @@ typedef struct cli_word_wrap {
     unsigned columns; /* of the terminal, may change at any time; 0: lines are not wrapped */
     /* The rest is the wrapper's own. */
     unsigned column; /* where what is written next stands */
-    cli_text blanks, word;
+    gb_byte_buffer blanks, word;
     unsigned blank_columns, word_columns; /* of what is held back */
     unsigned indent;                      /* columns of blanks before the line's first word */
     cli_wrap_line line;

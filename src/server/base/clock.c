@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/base/clock.h"
 
+#include "base/clock.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
-
-double server_seconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 int64_t server_unix_time(void) {
     return (int64_t)time(NULL);
@@ -19,7 +15,7 @@ int64_t server_unix_time(void) {
 uint64_t server_random_bits(void) {
     uint64_t bits = 0;
     if (getentropy(&bits, sizeof bits) != 0)
-        bits = (uint64_t)(server_seconds() * 1e9);
+        bits = (uint64_t)(gb_seconds() * 1e9);
     return bits;
 }
 

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Time, and ids that no two requests share.
+ * The date, and ids that no two requests share.
  */
 #ifndef GUMBEL_SERVER_BASE_CLOCK_H
 #define GUMBEL_SERVER_BASE_CLOCK_H
 
 #include <stdint.h>
 
-double server_seconds(void);    /* of a clock that only goes on */
 int64_t server_unix_time(void); /* seconds since 1970 */
 
 /* Bits from the system's generator. */

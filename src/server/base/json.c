@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/base/json.h"
 
+#include "base/text_sink.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -118,24 +120,18 @@ bool server_read_tokens(const char *name, const json_t *value, uint32_t limit, i
     return true;
 }
 
-static void write_text(void *user, const char *bytes, size_t length) {
-    server_text_add(user, bytes, length);
-}
-
-void server_print_text(server_text *text, const char *bytes, size_t length) {
-    server_text_add(text, "\"", 1);
-    gumbel_escape(GUMBEL_ESCAPE_JSON, bytes, length, write_text, text);
-    server_text_add(text, "\"", 1);
+void server_print_text(gb_byte_buffer *text, const char *bytes, size_t length) {
+    gb_print_json_string(&(gb_text_sink){gb_buffer_write, text}, bytes, length);
 }
 
 json_t *server_json_text(const char *bytes, size_t length) {
     json_t *made = json_stringn(length > 0 ? bytes : "", length);
     if (made)
         return made;
-    server_text escaped = {0};
+    gb_byte_buffer escaped = {0};
     server_print_text(&escaped, bytes, length);
-    made = json_loadb(escaped.bytes, escaped.length, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
-    server_text_free(&escaped);
+    made = json_loadb(escaped.text, escaped.size, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+    gb_buffer_free(&escaped);
     return made;
 }
 
@@ -157,10 +153,16 @@ json_t *server_json_float(float value) {
     return json_real(strtod(text, NULL));
 }
 
-void server_print_json(server_text *text, const json_t *value) {
-    if (json_dump_callback(value, server_text_write_json, text,
+static int write_json(const char *bytes, size_t length, void *user) {
+    gb_byte_buffer *text = user;
+    gb_buffer_append(text, bytes, length);
+    return text->failed ? -1 : 0;
+}
+
+void server_print_json(gb_byte_buffer *text, const json_t *value) {
+    if (json_dump_callback(value, write_json, text,
                            JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(9)) != 0)
-        text->has_failed = true;
+        text->failed = true;
 }
 
 json_t *server_openai_error(const server_failure *failure) {

@@ -6,8 +6,8 @@
 #ifndef GUMBEL_SERVER_BASE_JSON_H
 #define GUMBEL_SERVER_BASE_JSON_H
 
+#include "base/byte_buffer.h"
 #include "server/base/failure.h"
-#include "server/base/text.h"
 
 #include <jansson.h>
 
@@ -54,9 +54,9 @@ json_t *server_json_float(float value);
 json_t *server_openai_error(const server_failure *failure);
 
 /* Appends a string in its quotes; bytes that are not UTF-8 become U+FFFD. */
-void server_print_text(server_text *text, const char *bytes, size_t length);
+void server_print_text(gb_byte_buffer *text, const char *bytes, size_t length);
 
 /* Appends the value on one line. */
-void server_print_json(server_text *text, const json_t *value);
+void server_print_json(gb_byte_buffer *text, const json_t *value);
 
 #endif

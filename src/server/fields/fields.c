@@ -106,13 +106,6 @@ const server_field server_fields[] = {
     {NULL, 0, NULL},
 };
 
-const server_field *server_find_field(const char *name) {
-    for (const server_field *field = server_fields; field->names; field++)
-        if (server_has_word(field->names, name))
-            return field;
-    return NULL;
-}
-
 bool server_take_any(const char *name, json_t *value, server_request *request, server_failure *failure) {
     (void)name, (void)value, (void)request, (void)failure;
     return true;

@@ -20,9 +20,6 @@ typedef struct server_field {
 /* Ends in one without names. The sampler's settings are not in it: they are the library's list. */
 extern const server_field server_fields[];
 
-/* The field of that name; NULL: there is none. */
-const server_field *server_find_field(const char *name);
-
 /* Readers; server_take_any takes what changes nothing here. */
 server_take server_take_model, server_take_prompt, server_take_messages, server_take_tools,
     server_take_tool_choice, server_take_template, server_take_kwargs, server_take_effort,

@@ -4,6 +4,7 @@
 #include "server/fields/fields.h"
 #include "server/fields/neutral.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,13 +52,13 @@ json_t *server_settings_json(const server_request *request) {
 
 /* ---- The body ------------------------------------------------------------------------------------------ */
 
-json_t *server_parse_body(const server_text *body, server_failure *failure) {
+json_t *server_parse_body(const gb_byte_buffer *body, server_failure *failure) {
     json_error_t error;
-    if (body->length == 0) {
+    if (body->size == 0) {
         server_refuse(failure, NULL, "the body is empty, expected a JSON object");
         return NULL;
     }
-    json_t *value = json_loadb(body->bytes, body->length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
+    json_t *value = json_loadb(body->text, body->size, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
     if (json_is_object(value))
         return value;
     if (value)
@@ -96,9 +97,9 @@ static bool check_once(const server_field *field, const char *name, server_reque
 }
 
 /* A name may stand in several rows of the table, for different routes. */
-static const server_field *find_field(const char *name, server_route route) {
+static const server_field *find_field(const char *name, unsigned routes) {
     for (const server_field *field = server_fields; field->names; field++)
-        if ((field->routes & (unsigned)route) && server_has_word(field->names, name))
+        if ((field->routes & routes) && server_has_word(field->names, name))
             return field;
     return NULL;
 }
@@ -110,11 +111,12 @@ static bool take_other(const char *name, const json_t *value, const server_reque
     const server_neutral *neutral = is_answered ? server_find_neutral(name) : NULL;
     if (neutral)
         return server_take_neutral(neutral, name, value, failure);
-    return (is_answered && json_is_null(value) && server_find_field(name)) || refuse_unknown(name, failure);
+    return (is_answered && json_is_null(value) && find_field(name, UINT_MAX)) ||
+           refuse_unknown(name, failure);
 }
 
 static bool take_field(const char *name, json_t *value, server_request *request, server_failure *failure) {
-    const server_field *field = strchr(name, ' ') ? NULL : find_field(name, request->route);
+    const server_field *field = strchr(name, ' ') ? NULL : find_field(name, (unsigned)request->route);
     const int setting = field || request->route == SERVER_RENDER ? -1 : find_setting(name);
     if (!field && setting < 0)
         return take_other(name, value, request, failure);

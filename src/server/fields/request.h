@@ -93,6 +93,6 @@ void server_request_free(server_request *request);
 json_t *server_settings_json(const server_request *request);
 
 /* A body as JSON; NULL: it is none. */
-json_t *server_parse_body(const server_text *body, server_failure *failure);
+json_t *server_parse_body(const gb_byte_buffer *body, server_failure *failure);
 
 #endif

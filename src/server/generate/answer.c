@@ -123,7 +123,7 @@ const char *server_answer_finish(const server_answer *answer) {
 void server_answer_free(server_answer *answer) {
     gumbel_reply_destroy(answer->reply);
     server_lag_destroy(answer->lag);
-    server_text_free(&answer->text);
+    gb_buffer_free(&answer->text);
     json_decref(answer->logprobs);
     *answer = (server_answer){0};
 }

@@ -24,10 +24,10 @@ typedef struct server_answer {
     char message[GUMBEL_MESSAGE_BYTES]; /* for this reason */
     gumbel_usage usage;
     /* For the protocol that tells it: */
-    server_text text;   /* of completions */
-    size_t text_offset; /* of its next token */
-    bool has_echoed;    /* log-probabilities of the prompt were added */
-    json_t *logprobs;   /* those that were not told yet; NULL: none */
+    gb_byte_buffer text; /* of completions */
+    size_t text_offset;  /* of its next token */
+    bool has_echoed;     /* log-probabilities of the prompt were added */
+    json_t *logprobs;    /* those that were not told yet; NULL: none */
 } server_answer;
 
 /* What becomes of an answer's events. Texts are valid during the call. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/generate/grammars.h"
 
-#include "server/base/clock.h"
+#include "base/clock.h"
 #include "server/generate/run.h"
 
 #include <math.h>
@@ -151,13 +151,13 @@ static bool wait_for(server_grammars *grammars, const server_grammar *grammar, c
 
 static gumbel_status compile(const gumbel_tokenizer *tokenizer, gumbel_grammar_options options,
                              gumbel_grammar **grammar, gumbel_error *error) {
-    const double end = server_seconds() + options.max_seconds;
+    const double end = gb_seconds() + options.max_seconds;
     const gumbel_status status = gumbel_grammar_create(tokenizer, &options, grammar, error);
     if (status != GUMBEL_ERROR_UNSUPPORTED || !options.in_order)
         return status;
     /* Some counts of members cannot be had in order. */
     options.in_order = false;
-    options.max_seconds = options.max_seconds > 0 ? fmax(end - server_seconds(), SHORTEST_SECONDS) : 0;
+    options.max_seconds = options.max_seconds > 0 ? fmax(end - gb_seconds(), SHORTEST_SECONDS) : 0;
     return gumbel_grammar_create(tokenizer, &options, grammar, error);
 }
 
@@ -197,7 +197,7 @@ static bool is_unwanted(void *user) {
 
 static void make(server_grammars *grammars, server_grammar *grammar, const server_waiter *waiter,
                  server_metrics *metrics) {
-    const double begin = server_seconds();
+    const double begin = gb_seconds();
     compilation at = {grammars, grammar, waiter};
     gumbel_grammar *compiled = NULL;
     gumbel_grammar_options options = grammar->options;
@@ -206,7 +206,7 @@ static void make(server_grammars *grammars, server_grammar *grammar, const serve
     options.user = &at;
     compile(grammars->tokenizer, options, &compiled, &error);
     if (metrics)
-        server_observe(&metrics->grammar_compile, server_seconds() - begin);
+        server_observe(&metrics->grammar_compile, gb_seconds() - begin);
     finish(grammars, grammar, compiled, &error);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/generate/lag.h"
 
-#include "server/base/text.h"
+#include "base/byte_buffer.h"
 
 #include <stdlib.h>
 
@@ -12,10 +12,10 @@ typedef struct waiting_token {
 
 struct server_lag {
     gumbel_detokenizer *detokenizer; /* cuts characters as the scheduler's does */
-    server_text queue;               /* of waiting_token */
+    gb_byte_buffer queue;            /* of waiting_token */
     size_t first;                    /* of those that still wait, in bytes */
     uint64_t given, certain, fed;    /* characters' bytes: of tokens, certain ones, those of the reply */
-    server_text text;                /* certain and not fed */
+    gb_byte_buffer text;             /* certain and not fed */
 };
 
 server_lag *server_lag_create(const gumbel_tokenizer *tokenizer) {
@@ -30,8 +30,8 @@ void server_lag_destroy(server_lag *lag) {
     if (!lag)
         return;
     gumbel_detokenizer_destroy(lag->detokenizer);
-    server_text_free(&lag->queue);
-    server_text_free(&lag->text);
+    gb_buffer_free(&lag->queue);
+    gb_buffer_free(&lag->text);
     free(lag);
 }
 
@@ -41,14 +41,14 @@ static gumbel_status fail(gumbel_error *error) {
 }
 
 static waiting_token *first_of(const server_lag *lag) {
-    return lag->first < lag->queue.length ? (waiting_token *)(void *)(lag->queue.bytes + lag->first) : NULL;
+    return lag->first < lag->queue.size ? (waiting_token *)(void *)(lag->queue.text + lag->first) : NULL;
 }
 
 /* Forgets the certain text of what was fed. */
 static void forget(server_lag *lag) {
     if (lag->fed < lag->certain)
         return;
-    server_text_clear(&lag->text);
+    gb_buffer_clear(&lag->text);
     lag->fed = lag->certain;
 }
 
@@ -61,7 +61,7 @@ static gumbel_status feed(server_lag *lag, uint64_t until, gumbel_reply *reply, 
         lag->first += sizeof *next;
     }
     if (!first_of(lag)) {
-        server_text_clear(&lag->queue);
+        gb_buffer_clear(&lag->queue);
         lag->first = 0;
     }
     return status;
@@ -78,12 +78,12 @@ gumbel_status server_lag_add(server_lag *lag, int32_t token, const char *text, s
         /* With the first bytes of a character it waits for the rest, which may belong to a stop string. */
         const bool is_cut = gumbel_detokenizer_pending(lag->detokenizer) > 0;
         const waiting_token waiting = {token, lag->given + is_cut};
-        server_text_add(&lag->queue, (const char *)&waiting, sizeof waiting);
+        gb_buffer_append(&lag->queue, (const char *)&waiting, sizeof waiting);
     }
     forget(lag);
-    server_text_add(&lag->text, text, length);
+    gb_buffer_append(&lag->text, text, length);
     lag->certain += length;
-    if (lag->queue.has_failed || lag->text.has_failed)
+    if (lag->queue.failed || lag->text.failed)
         return fail(error);
     return feed(lag, lag->certain, reply, error);
 }
@@ -92,7 +92,7 @@ gumbel_status server_lag_end(server_lag *lag, bool stopped, gumbel_reply *reply,
     if (!stopped)
         return feed(lag, UINT64_MAX, reply, error);
     const uint64_t left = lag->certain > lag->fed ? lag->certain - lag->fed : 0;
-    if (left == 0 || left > lag->text.length)
+    if (left == 0 || left > lag->text.size)
         return GUMBEL_OK;
-    return gumbel_reply_add_text(reply, lag->text.bytes + lag->text.length - left, (size_t)left, error);
+    return gumbel_reply_add_text(reply, lag->text.text + lag->text.size - left, (size_t)left, error);
 }

@@ -62,7 +62,7 @@ bool server_encode_text(const server_model *model, const char *text, size_t leng
 }
 
 bool server_decode_tokens(const server_model *model, const int32_t *tokens, size_t count, bool show_special,
-                          server_text *text, server_failure *failure) {
+                          gb_byte_buffer *text, server_failure *failure) {
     gumbel_detokenizer *detokenizer;
     gumbel_error error;
     const char *piece;
@@ -73,10 +73,10 @@ bool server_decode_tokens(const server_model *model, const int32_t *tokens, size
     for (size_t i = 0; i < count && status == GUMBEL_OK; i++) {
         status = gumbel_detokenize(detokenizer, tokens[i], &piece, &length, &error);
         if (status == GUMBEL_OK)
-            server_text_add(text, piece, length);
+            gb_buffer_append(text, piece, length);
     }
     gumbel_detokenize_end(detokenizer, &piece, &length);
-    server_text_add(text, piece, length);
+    gb_buffer_append(text, piece, length);
     gumbel_detokenizer_destroy(detokenizer);
     return status == GUMBEL_OK || server_fail_with(failure, "tokens", &error);
 }
@@ -155,13 +155,13 @@ bool server_encode_messages(const server_request *request, const server_model *m
     return is_good;
 }
 
-bool server_render_messages(const server_request *request, const server_model *model, server_text *text,
+bool server_render_messages(const server_request *request, const server_model *model, gb_byte_buffer *text,
                             server_failure *failure) {
     chat c;
     gumbel_error error;
     bool is_good = prepare_chat(request, model, &c, failure);
     if (is_good &&
-        gumbel_chat_render(c.tokenizer, NULL, 0, &c.options, server_text_write, text, &error) != GUMBEL_OK)
+        gumbel_chat_render(c.tokenizer, NULL, 0, &c.options, gb_buffer_write, text, &error) != GUMBEL_OK)
         is_good = error.status == GUMBEL_ERROR_LIMIT ? server_refuse(failure, "messages", "%s", error.message)
                                                      : server_fail_with(failure, "messages", &error);
     free_chat(&c);
@@ -181,15 +181,15 @@ bool server_is_thinking(const server_request *request, const server_model *model
     *is_thinking = false;
     if (request->route == SERVER_COMPLETIONS || request->continue_final_message)
         return true;
-    server_text with = {0}, without = {0};
+    gb_byte_buffer with = {0}, without = {0};
     server_request off;
     turn_thinking_off(request, &off);
     const bool is_good = server_render_messages(request, model, &with, failure) &&
                          server_render_messages(&off, model, &without, failure);
-    *is_thinking = is_good && strcmp(server_text_string(&with), server_text_string(&without)) != 0;
+    *is_thinking = is_good && strcmp(gb_buffer_string(&with), gb_buffer_string(&without)) != 0;
     json_decref(off.template_kwargs);
-    server_text_free(&with);
-    server_text_free(&without);
+    gb_buffer_free(&with);
+    gb_buffer_free(&without);
     return is_good;
 }
 

@@ -30,7 +30,7 @@ void server_prompts_free(server_prompts *prompts);
 /* The messages of a request, as tokens with their branches, or as text. */
 bool server_encode_messages(const server_request *request, const server_model *model, server_prompt *prompt,
                             server_failure *failure);
-bool server_render_messages(const server_request *request, const server_model *model, server_text *text,
+bool server_render_messages(const server_request *request, const server_model *model, gb_byte_buffer *text,
                             server_failure *failure);
 
 /* Whether answers think first: with thinking off the template writes something else. */
@@ -43,6 +43,6 @@ bool server_encode_text(const server_model *model, const char *text, size_t leng
 
 /* Tokens as text, appended. */
 bool server_decode_tokens(const server_model *model, const int32_t *tokens, size_t count, bool show_special,
-                          server_text *text, server_failure *failure);
+                          gb_byte_buffer *text, server_failure *failure);
 
 #endif

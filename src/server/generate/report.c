@@ -53,13 +53,13 @@ json_t *server_token_text(server_generation *generation, int32_t token, bool *is
     static const char replacement[] = "\xEF\xBF\xBD";
     const char *piece = "";
     size_t length = 0;
-    server_text text = {0};
+    gb_byte_buffer text = {0};
     if (gumbel_detokenize(generation->detokenizer, token, &piece, &length, NULL) == GUMBEL_OK)
-        server_text_add(&text, piece, length);
+        gb_buffer_append(&text, piece, length);
     gumbel_detokenize_end(generation->detokenizer, &piece, &length);
-    server_text_add(&text, piece, length);
-    *is_whole = !strstr(server_text_string(&text), replacement);
-    json_t *made = server_json_text(text.bytes, text.length);
-    server_text_free(&text);
+    gb_buffer_append(&text, piece, length);
+    *is_whole = !strstr(gb_buffer_string(&text), replacement);
+    json_t *made = server_json_text(text.text, text.size);
+    gb_buffer_free(&text);
     return made;
 }

@@ -2,7 +2,7 @@
 #define _GNU_SOURCE /* POLLRDHUP */
 #include "server/generate/run.h"
 
-#include "server/base/clock.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -29,7 +29,7 @@ static server_event copy_of(const gumbel_event *event, uint32_t first) {
                          .top_logprobs = event->top_tokens ? event->top_logprobs : 0,
                          .finish = event->finish,
                          .status = event->status,
-                         .time = server_seconds(),
+                         .time = gb_seconds(),
                          .text_length = event->text_length,
                          .message_length = event->message ? strlen(event->message) : 0};
     if (event->usage)
@@ -45,8 +45,8 @@ static char *append(char *at, const void *bytes, size_t size) {
     return at + size;
 }
 
-static void store(server_text *queue, const server_event *copy, const gumbel_event *event) {
-    char *at = server_text_extend(queue, copy->size);
+static void store(gb_byte_buffer *queue, const server_event *copy, const gumbel_event *event) {
+    char *at = gb_buffer_extend(queue, copy->size);
     if (!at)
         return;
     at = append(at, copy, sizeof *copy);
@@ -61,9 +61,9 @@ static void hear(void *user, const gumbel_event *event) {
     server_run *run = part->run;
     const server_event copy = copy_of(event, part->first);
     pthread_mutex_lock(&run->lock);
-    const bool is_full = run->max_queued_bytes > 0 && run->incoming.length > run->max_queued_bytes;
+    const bool is_full = run->max_queued_bytes > 0 && run->incoming.size > run->max_queued_bytes;
     const bool was_waiting = run->is_waiting;
-    if (is_full || run->incoming.has_failed)
+    if (is_full || run->incoming.failed)
         run->has_overflowed = true;
     else
         store(&run->incoming, &copy, event);
@@ -121,9 +121,9 @@ bool server_run_submit(server_run *run, gumbel_submission *submission, server_fa
 
 /* Takes the next event of current. */
 static bool next_of_current(server_run *run, server_event *event) {
-    if (run->at >= run->current.length)
+    if (run->at >= run->current.size)
         return false;
-    const char *at = run->current.bytes + run->at;
+    const char *at = run->current.text + run->at;
     memcpy(event, at, sizeof *event);
     run->at += event->size;
     event->top_tokens = (const int32_t *)(const void *)(at + sizeof *event);
@@ -136,12 +136,12 @@ static bool next_of_current(server_run *run, server_event *event) {
 /* Exchanges the queues where current is empty. False: both are. */
 static bool refill(server_run *run, bool *has_overflowed) {
     pthread_mutex_lock(&run->lock);
-    const bool is_empty = run->incoming.length == 0;
+    const bool is_empty = run->incoming.size == 0;
     if (!is_empty) {
-        const server_text empty = run->current;
+        const gb_byte_buffer empty = run->current;
         run->current = run->incoming;
         run->incoming = empty;
-        server_text_clear(&run->incoming);
+        gb_buffer_clear(&run->incoming);
         run->at = 0;
     }
     *has_overflowed = run->has_overflowed;
@@ -201,8 +201,8 @@ void server_run_free(server_run *run) {
     pthread_mutex_destroy(&run->lock);
     if (run->wake >= 0)
         close(run->wake);
-    server_text_free(&run->incoming);
-    server_text_free(&run->current);
+    gb_buffer_free(&run->incoming);
+    gb_buffer_free(&run->current);
     free(run->parts);
     *run = (server_run){0};
 }

@@ -6,8 +6,8 @@
 #ifndef GUMBEL_SERVER_GENERATE_RUN_H
 #define GUMBEL_SERVER_GENERATE_RUN_H
 
+#include "base/byte_buffer.h"
 #include "server/base/failure.h"
-#include "server/base/text.h"
 #include "server/models.h"
 
 #include <pthread.h>
@@ -55,7 +55,7 @@ struct server_run {
     bool is_waiting;
     atomic_bool has_overflowed;
     size_t max_queued_bytes; /* 0: any */
-    server_text incoming, current;
+    gb_byte_buffer incoming, current;
     size_t at; /* in current */
     server_run_part *parts;
     size_t part_count, part_capacity;

@@ -40,16 +40,16 @@ static void send_response(server_exchange *exchange, int status, const char *typ
     MHD_destroy_response(response);
 }
 
-void server_reply(server_exchange *exchange, int status, const char *type, server_text *text) {
-    if (text->has_failed) {
+void server_reply(server_exchange *exchange, int status, const char *type, gb_byte_buffer *text) {
+    if (text->failed) {
         static const char none[] = "{\"error\":{\"message\":\"no memory for the reply\"}}\n";
-        server_text_free(text);
+        gb_buffer_free(text);
         server_reply_constant(exchange, 503, "application/json", none, sizeof none - 1);
         return;
     }
     send_response(exchange, status, type,
-                  MHD_create_response_from_buffer(text->length, text->bytes, MHD_RESPMEM_MUST_FREE));
-    *text = (server_text){0};
+                  MHD_create_response_from_buffer(text->size, text->text, MHD_RESPMEM_MUST_FREE));
+    *text = (gb_byte_buffer){0};
 }
 
 void server_reply_constant(server_exchange *exchange, int status, const char *type, const char *bytes,

@@ -5,8 +5,8 @@
 #ifndef GUMBEL_SERVER_HTTP_EXCHANGE_H
 #define GUMBEL_SERVER_HTTP_EXCHANGE_H
 
+#include "base/byte_buffer.h"
 #include "server/base/failure.h"
-#include "server/base/text.h"
 #include "server/http/sender.h"
 
 struct MHD_Connection;
@@ -19,7 +19,7 @@ typedef struct server_exchange {
     server_peer *peer;
     server_sender *sender; /* of its streams; NULL: libmicrohttpd writes them */
     const char *method, *path;
-    server_text body;
+    gb_byte_buffer body;
     server_failure failure; /* status not 0: the request is refused before its handler looks at it */
     bool has_headers, has_reply, is_answered; /* the last: the handler has it */
     bool is_ambiguous;                        /* where its body ends: the connection must not go on */
@@ -39,7 +39,7 @@ const char *server_header(const server_exchange *exchange, const char *name);
 void server_add_header(server_exchange *exchange, const char *name, const char *value);
 
 /* Replies with a text of that media type. The text is taken over. */
-void server_reply(server_exchange *exchange, int status, const char *type, server_text *text);
+void server_reply(server_exchange *exchange, int status, const char *type, gb_byte_buffer *text);
 
 /* The same with bytes that live as long as the program. */
 void server_reply_constant(server_exchange *exchange, int status, const char *type, const char *bytes,

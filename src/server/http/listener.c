@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/http/listener.h"
 
-#include "server/base/clock.h"
+#include "base/clock.h"
 #include "server/http/framing.h"
 #include "server/http/head.h"
 #include "server/http/parser_errors.h"
@@ -31,7 +31,7 @@ static void *begin_request(void *user, const char *uri, struct MHD_Connection *c
         return NULL;
     exchange->connection = connection;
     exchange->peer = information ? information->socket_context : NULL;
-    exchange->begin = server_seconds();
+    exchange->begin = gb_seconds();
     if (strchr(uri, ' '))
         server_refuse(&exchange->failure, NULL, "there is a space in the request's target");
     server_set_thread_peer(http->options.certificate ? NULL : exchange->peer);
@@ -51,7 +51,7 @@ static void end_request(void *user, struct MHD_Connection *connection, void **co
     if (exchange->is_answered)
         atomic_fetch_sub(&http->answered, 1);
     server_peer_enter(exchange->peer, SERVER_IDLE);
-    server_text_free(&exchange->body);
+    gb_buffer_free(&exchange->body);
     free(exchange);
     *context = NULL;
 }
@@ -67,7 +67,7 @@ static enum MHD_Result reply(server_http *http, server_exchange *exchange) {
 static bool is_body_too_large(const server_http *http, server_exchange *exchange, uint64_t length) {
     if (length <= http->options.max_body_bytes)
         return false;
-    server_text_free(&exchange->body);
+    gb_buffer_free(&exchange->body);
     if (exchange->failure.status == 0)
         server_fail(&exchange->failure, 413, "the body is larger than %zu bytes (--max-body)",
                     http->options.max_body_bytes);
@@ -100,11 +100,11 @@ static enum MHD_Result take_headers(server_http *http, server_exchange *exchange
 }
 
 static void take_body(const server_http *http, server_exchange *exchange, const char *bytes, size_t size) {
-    if (is_body_too_large(http, exchange, (uint64_t)exchange->body.length + size) ||
+    if (is_body_too_large(http, exchange, (uint64_t)exchange->body.size + size) ||
         exchange->failure.status != 0)
         return;
-    server_text_add(&exchange->body, bytes, size);
-    if (exchange->body.has_failed)
+    gb_buffer_append(&exchange->body, bytes, size);
+    if (exchange->body.failed)
         server_fail(&exchange->failure, 503, "no memory for the body");
 }
 
@@ -223,8 +223,8 @@ void server_http_quiesce(server_http *http) {
 /* The library would cut them off. */
 static void wait_for_replies(const server_http *http) {
     const struct timespec pause = {.tv_nsec = 5000000};
-    const double end = server_seconds() + (http->options.send_seconds > 0 ? http->options.send_seconds : 60);
-    while (atomic_load(&http->answered) > 0 && server_seconds() < end)
+    const double end = gb_seconds() + (http->options.send_seconds > 0 ? http->options.send_seconds : 60);
+    while (atomic_load(&http->answered) > 0 && gb_seconds() < end)
         nanosleep(&pause, NULL);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/http/peers.h"
 
-#include "server/base/clock.h"
+#include "base/clock.h"
 
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -56,7 +56,7 @@ static bool makes_progress(server_peer *peer) {
 }
 
 static void end_slow_ones(server_peers *peers) {
-    const double now = server_seconds();
+    const double now = gb_seconds();
     for (server_peer *peer = peers->first; peer; peer = peer->next) {
         const double limit = peers->limits[atomic_load(&peer->phase)];
         if (atomic_load(&peer->phase) == SERVER_SENDING && makes_progress(peer))
@@ -218,5 +218,5 @@ void server_peer_enter(server_peer *peer, server_phase phase) {
         if (before == SERVER_CLOSING)
             return;
     } while (!atomic_compare_exchange_weak(&peer->phase, &before, phase));
-    atomic_store(&peer->since, server_seconds());
+    atomic_store(&peer->since, gb_seconds());
 }

@@ -28,7 +28,7 @@ typedef enum server_phase {
 typedef struct server_peer {
     int socket;
     _Atomic server_phase phase;
-    _Atomic double since; /* seconds of server_seconds() */
+    _Atomic double since; /* seconds of gb_seconds() */
     int unsent;           /* bytes in the socket when the watchdog looked last */
     server_address address;
     bool is_waiting; /* for its first request: the acceptor's and not yet libmicrohttpd's */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/http/refusal.h"
 
-#include "server/base/clock.h"
+#include "base/clock.h"
 #include "server/base/json.h"
 
 #include <errno.h>
@@ -12,39 +12,39 @@
 
 enum { LINGER_MILLISECONDS = 1000, MOST_READS = 64 };
 
-static void print_date(server_text *text) {
+static void print_date(gb_byte_buffer *text) {
     char date[40];
     struct tm parts;
     const time_t now = time(NULL);
     if (strftime(date, sizeof date, "%a, %d %b %Y %H:%M:%S GMT", gmtime_r(&now, &parts)) > 0)
-        server_text_print(text, "Date: %s\r\n", date);
+        gb_buffer_print(text, "Date: %s\r\n", date);
 }
 
-static void print_reply(server_text *text, const server_failure *failure, const server_text *body) {
-    server_text_print(text, "HTTP/1.1 %d %s\r\n", failure->status,
-                      MHD_get_reason_phrase_for((unsigned)failure->status));
+static void print_reply(gb_byte_buffer *text, const server_failure *failure, const gb_byte_buffer *body) {
+    gb_buffer_print(text, "HTTP/1.1 %d %s\r\n", failure->status,
+                    MHD_get_reason_phrase_for((unsigned)failure->status));
     print_date(text);
     if (failure->retry_seconds > 0)
-        server_text_print(text, "Retry-After: %d\r\n", failure->retry_seconds);
-    server_text_print(text,
-                      "Content-Type: application/json\r\nX-Content-Type-Options: nosniff\r\n"
-                      "Connection: close\r\nContent-Length: %zu\r\n\r\n",
-                      body->length);
-    server_text_add(text, body->bytes, body->length);
+        gb_buffer_print(text, "Retry-After: %d\r\n", failure->retry_seconds);
+    gb_buffer_print(text,
+                    "Content-Type: application/json\r\nX-Content-Type-Options: nosniff\r\n"
+                    "Connection: close\r\nContent-Length: %zu\r\n\r\n",
+                    body->size);
+    gb_buffer_append(text, body->text, body->size);
 }
 
 void server_send_refusal(int socket, const server_failure *failure) {
-    server_text body = {0}, reply = {0};
+    gb_byte_buffer body = {0}, reply = {0};
     json_t *error = server_openai_error(failure);
     server_print_json(&body, error);
-    server_text_add(&body, "\n", 1);
+    gb_buffer_append(&body, "\n", 1);
     json_decref(error);
     print_reply(&reply, failure, &body);
-    if (!body.has_failed && !reply.has_failed)
-        send(socket, reply.bytes, reply.length, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (!body.failed && !reply.failed)
+        send(socket, reply.text, reply.size, MSG_NOSIGNAL | MSG_DONTWAIT);
     shutdown(socket, SHUT_WR);
-    server_text_free(&body);
-    server_text_free(&reply);
+    gb_buffer_free(&body);
+    gb_buffer_free(&reply);
 }
 
 bool server_drop_input(int socket) {
@@ -58,8 +58,8 @@ bool server_drop_input(int socket) {
 }
 
 void server_linger(int socket) {
-    const double end = server_seconds() + 1e-3 * LINGER_MILLISECONDS;
+    const double end = gb_seconds() + 1e-3 * LINGER_MILLISECONDS;
     struct pollfd waited = {.fd = socket, .events = POLLIN};
-    while (server_drop_input(socket) && server_seconds() < end)
+    while (server_drop_input(socket) && gb_seconds() < end)
         poll(&waited, 1, LINGER_MILLISECONDS);
 }

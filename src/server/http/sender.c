@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/http/sender.h"
 
-#include "server/base/clock.h"
-#include "server/base/text.h"
+#include "base/byte_buffer.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -25,7 +25,7 @@ typedef struct server_sending {
     server_peer *peer;
     bool is_ready, has_begun;
     server_stream_state state; /* the source's */
-    server_text rest;          /* what the socket has not taken yet */
+    gb_byte_buffer rest;       /* what the socket has not taken yet */
     size_t at;                 /* of it */
     bool is_whole;
     sem_t done;
@@ -115,11 +115,11 @@ static ssize_t write_parts(int socket, struct iovec *parts, size_t count) {
 static void keep_rest(server_sending *sending, const struct iovec *parts, size_t count, size_t sent) {
     for (size_t i = 0; i < count; i++) {
         const size_t skipped = sent < parts[i].iov_len ? sent : parts[i].iov_len;
-        server_text_add(&sending->rest, (const char *)parts[i].iov_base + skipped,
-                        parts[i].iov_len - skipped);
+        gb_buffer_append(&sending->rest, (const char *)parts[i].iov_base + skipped,
+                         parts[i].iov_len - skipped);
         sent -= skipped;
     }
-    if (sending->rest.length > 0)
+    if (sending->rest.size > 0)
         watch(sending, EPOLLOUT);
 }
 
@@ -130,19 +130,19 @@ static bool write_chunk(server_sending *sending, const char *bytes, size_t lengt
     const ssize_t sent = write_parts(sending->peer->socket, parts, 3);
     if (sent >= 0)
         keep_rest(sending, parts, 3, (size_t)sent);
-    return sent >= 0 && !sending->rest.has_failed;
+    return sent >= 0 && !sending->rest.failed;
 }
 
 /* Writes what has waited for the socket, as far as it goes. False: the socket is broken. */
 static bool write_rest(server_sending *sending) {
-    server_text *rest = &sending->rest;
-    if (rest->length == 0)
+    gb_byte_buffer *rest = &sending->rest;
+    if (rest->size == 0)
         return true;
-    struct iovec part = {rest->bytes + sending->at, rest->length - sending->at};
+    struct iovec part = {rest->text + sending->at, rest->size - sending->at};
     const ssize_t sent = write_parts(sending->peer->socket, &part, 1);
     sending->at += sent > 0 ? (size_t)sent : 0;
-    if (sending->at == rest->length) {
-        server_text_clear(rest);
+    if (sending->at == rest->size) {
+        gb_buffer_clear(rest);
         sending->at = 0;
         watch(sending, 0);
     }
@@ -169,13 +169,13 @@ static void advance(server_sending *sending) {
         finish(sending, false);
         return;
     }
-    if (sending->rest.length > 0)
+    if (sending->rest.size > 0)
         return;
     if (sending->state == SERVER_STREAM_OPEN)
         sending->state = sending->source->read(sending->source->user, false, &bytes, &length);
     const bool is_broken =
         sending->state == SERVER_STREAM_BROKEN || (length > 0 && !write_chunk(sending, bytes, length));
-    if (is_broken || (sending->state == SERVER_STREAM_ENDED && sending->rest.length == 0))
+    if (is_broken || (sending->state == SERVER_STREAM_ENDED && sending->rest.size == 0))
         finish(sending, !is_broken);
 }
 
@@ -212,14 +212,14 @@ static bool begin_turn(server_sender *sender, bool *sleeps) {
 static void *run(void *user) {
     server_sender *sender = user;
     struct epoll_event events[MOST_EVENTS];
-    double last_tick = server_seconds();
+    double last_tick = gb_seconds();
     bool sleeps;
     while (begin_turn(sender, &sleeps)) {
         const int count = epoll_wait(sender->poll, events, MOST_EVENTS, sleeps ? TICK_MILLISECONDS : 0);
         for (int i = 0; i < count; i++)
             take_event(sender, &events[i]);
-        if (server_seconds() - last_tick > 1e-3 * TICK_MILLISECONDS) {
-            last_tick = server_seconds();
+        if (gb_seconds() - last_tick > 1e-3 * TICK_MILLISECONDS) {
+            last_tick = gb_seconds();
             tick(sender);
         }
         server_sending *sending;
@@ -278,7 +278,7 @@ bool server_sender_send(server_sender *sender, const server_source *source, serv
     while (sem_wait(&sending.done) != 0) {
     }
     sem_destroy(&sending.done);
-    server_text_free(&sending.rest);
+    gb_buffer_free(&sending.rest);
     server_peer_enter(peer, SERVER_SENDING);
     return sending.is_whole;
 }

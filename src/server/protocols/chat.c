@@ -23,14 +23,14 @@ static void collect_finish(void *user, server_answer *answer) {
 }
 
 static json_t *choice_json(server_answer *answer) {
-    server_text message = {0};
-    gumbel_reply_message(answer->reply, server_text_write, &message, NULL);
+    gb_byte_buffer message = {0};
+    gumbel_reply_message(answer->reply, gb_buffer_write, &message, NULL);
     json_t *choice =
         json_pack("{s:i, s:o?, s:o, s:s, s:o}", "index", (int)answer->index, "message",
-                  json_loadb(message.length > 0 ? message.bytes : "", message.length, JSON_ALLOW_NUL, NULL),
+                  json_loadb(message.size > 0 ? message.text : "", message.size, JSON_ALLOW_NUL, NULL),
                   "logprobs", server_told_logprobs(answer), "finish_reason", server_answer_finish(answer),
                   "seed", server_json_seed(answer->seed));
-    server_text_free(&message);
+    gb_buffer_free(&message);
     return choice;
 }
 

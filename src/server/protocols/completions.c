@@ -7,15 +7,15 @@
 #define OBJECT "text_completion"
 
 /* The prompt of an answer, where it is echoed. */
-static void add_echo(const server_generation *generation, const server_answer *answer, server_text *text) {
+static void add_echo(const server_generation *generation, const server_answer *answer, gb_byte_buffer *text) {
     const server_prompt *prompt = &generation->prompts.list[answer->index / generation->request.answers];
     server_failure failure;
     if (generation->request.wants_echo)
         server_decode_tokens(generation->model, prompt->tokens, prompt->count, false, text, &failure);
 }
 
-static json_t *text_json(const server_text *text) {
-    return server_json_text(text->bytes, text->length);
+static json_t *text_json(const gb_byte_buffer *text) {
+    return server_json_text(text->text, text->size);
 }
 
 /* ---- Whole --------------------------------------------------------------------------------------------- */
@@ -26,7 +26,7 @@ static void collect_token(void *user, server_answer *answer, const server_event 
 
 static void collect_delta(void *user, server_answer *answer, const gumbel_reply_delta *delta) {
     (void)user;
-    server_text_add(&answer->text, delta->text, delta->text_length);
+    gb_buffer_append(&answer->text, delta->text, delta->text_length);
 }
 
 static void collect_finish(void *user, server_answer *answer) {
@@ -34,14 +34,14 @@ static void collect_finish(void *user, server_answer *answer) {
 }
 
 static json_t *choice_json(server_generation *generation, server_answer *answer) {
-    server_text text = {0};
+    gb_byte_buffer text = {0};
     server_add_echo_logprobs(generation, answer);
     add_echo(generation, answer, &text);
-    server_text_add(&text, answer->text.bytes, answer->text.length);
+    gb_buffer_append(&text, answer->text.text, answer->text.size);
     json_t *choice = json_pack("{s:i, s:o, s:o, s:s, s:o}", "index", (int)answer->index, "text",
                                text_json(&text), "logprobs", server_told_logprobs(answer), "finish_reason",
                                server_answer_finish(answer), "seed", server_json_seed(answer->seed));
-    server_text_free(&text);
+    gb_buffer_free(&text);
     server_add_prompt_logprobs(generation, answer->index / generation->request.answers, choice);
     return choice;
 }
@@ -65,11 +65,11 @@ static void send_text(server_stream *stream, server_answer *answer, json_t *text
 
 static void begin(server_stream *stream) {
     for (size_t i = 0; i < stream->generation->answer_count && stream->generation->request.wants_echo; i++) {
-        server_text text = {0};
+        gb_byte_buffer text = {0};
         add_echo(stream->generation, &stream->generation->answers[i], &text);
         server_add_echo_logprobs(stream->generation, &stream->generation->answers[i]);
         send_text(stream, &stream->generation->answers[i], text_json(&text), false);
-        server_text_free(&text);
+        gb_buffer_free(&text);
     }
 }
 

@@ -105,21 +105,21 @@ static bool add_output(json_t *messages, const char *place, const json_t *item, 
 }
 
 static bool add_thought(json_t *messages, const char *place, const json_t *item, server_failure *failure) {
-    server_text text = {0};
+    gb_byte_buffer text = {0};
     const json_t *part;
     size_t i;
     json_array_foreach(json_object_get(item, "content"), i, part) {
         const char *more = server_part_text(place, part, TEXT_TYPES, failure);
         if (!more) {
-            server_text_free(&text);
+            gb_buffer_free(&text);
             return false;
         }
-        server_text_add_string(&text, more);
+        gb_buffer_append_string(&text, more);
     }
-    if (text.length > 0)
+    if (text.size > 0)
         json_object_set_new(server_add_message(messages, "assistant", NULL), "reasoning_content",
-                            server_json_text(text.bytes, text.length));
-    server_text_free(&text);
+                            server_json_text(text.text, text.size));
+    gb_buffer_free(&text);
     return true;
 }
 

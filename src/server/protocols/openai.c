@@ -20,50 +20,49 @@ json_t *server_openai_usage(const server_generation *generation) {
 }
 
 /* Appends the members of an object, which is taken over, without its braces. */
-static void print_members(server_text *text, json_t *object) {
-    const size_t begin = text->length;
+static void print_members(gb_byte_buffer *text, json_t *object) {
+    const size_t begin = text->size;
     server_print_json(text, object);
     json_decref(object);
-    if (text->has_failed)
+    if (text->failed)
         return;
-    text->bytes[begin] = ' '; /* in place of { */
-    text->length--;
+    text->text[begin] = ' '; /* in place of { */
+    text->size--;
 }
 
 /* What all chunks begin with is made once: a token's chunk costs as little as its own part. */
 static void print_head(server_stream *stream, const char *type) {
-    server_text_add_string(&stream->output, "data: {");
-    if (stream->head.length == 0)
+    gb_buffer_append_string(&stream->output, "data: {");
+    if (stream->head.size == 0)
         print_members(&stream->head, server_openai_object(stream->generation, type));
-    server_text_add(&stream->output, stream->head.bytes, stream->head.length);
+    gb_buffer_append(&stream->output, stream->head.text, stream->head.size);
 }
 
-static void print_value(server_text *text, json_t *value) {
+static void print_value(gb_byte_buffer *text, json_t *value) {
     server_print_json(text, value);
     json_decref(value);
 }
 
-static void print_finish(server_text *text, const server_answer *answer, bool is_finished) {
+static void print_finish(gb_byte_buffer *text, const server_answer *answer, bool is_finished) {
     if (is_finished)
-        server_text_print(text, "\"%s\",\"seed\":\"%" PRIu64 "\"", server_answer_finish(answer),
-                          answer->seed);
+        gb_buffer_print(text, "\"%s\",\"seed\":\"%" PRIu64 "\"", server_answer_finish(answer), answer->seed);
     else
-        server_text_add_string(text, "null");
+        gb_buffer_append_string(text, "null");
 }
 
 static void begin_chunk(server_stream *stream, const char *type, const server_answer *answer,
                         const char *name) {
     print_head(stream, type);
-    server_text_print(&stream->output, ",\"choices\":[{\"index\":%u,\"%s\":", answer->index, name);
+    gb_buffer_print(&stream->output, ",\"choices\":[{\"index\":%u,\"%s\":", answer->index, name);
 }
 
 /* Of the tokens so far. */
-static void print_usage(server_text *text, const server_generation *generation) {
+static void print_usage(gb_byte_buffer *text, const server_generation *generation) {
     const server_totals totals = server_count_tokens(generation);
-    server_text_print(text,
-                      "{\"prompt_tokens\":%" PRIu64 ",\"completion_tokens\":%" PRIu64
-                      ",\"total_tokens\":%" PRIu64 "}",
-                      totals.prompt, totals.generated, totals.prompt + totals.generated);
+    gb_buffer_print(text,
+                    "{\"prompt_tokens\":%" PRIu64 ",\"completion_tokens\":%" PRIu64
+                    ",\"total_tokens\":%" PRIu64 "}",
+                    totals.prompt, totals.generated, totals.prompt + totals.generated);
 }
 
 /* The scheduler tells the prompt's part and times with an answer's last event; until then times count from
@@ -75,18 +74,18 @@ static void print_timings(server_stream *stream, const server_answer *answer) {
         stream->first_time = answer->last_time;
     }
     const double seconds = totals.generated > 0 ? answer->last_time - stream->first_time : 0;
-    server_text_print(&stream->output, ",\"timings\":{\"predicted_n\":%" PRIu64 ",\"predicted_ms\":%.3f",
-                      totals.generated, 1e3 * seconds);
+    gb_buffer_print(&stream->output, ",\"timings\":{\"predicted_n\":%" PRIu64 ",\"predicted_ms\":%.3f",
+                    totals.generated, 1e3 * seconds);
     if (seconds > 0)
-        server_text_print(&stream->output, ",\"predicted_per_second\":%.3f",
-                          (double)(totals.generated - stream->first_tokens) / seconds);
-    server_text_add_string(&stream->output, "}");
+        gb_buffer_print(&stream->output, ",\"predicted_per_second\":%.3f",
+                        (double)(totals.generated - stream->first_tokens) / seconds);
+    gb_buffer_append_string(&stream->output, "}");
 }
 
 static void print_report(server_stream *stream) {
     json_t *report = json_object();
     server_add_report(stream->generation, report);
-    server_text_add_string(&stream->output, ",");
+    gb_buffer_append_string(&stream->output, ",");
     print_members(&stream->output, report);
 }
 
@@ -94,11 +93,11 @@ static void print_report(server_stream *stream) {
 static void end_members(server_stream *stream, const server_answer *answer, bool is_finished) {
     const server_request *request = &stream->generation->request;
     if (request->wants_usage)
-        server_text_add_string(&stream->output, ",\"usage\":");
+        gb_buffer_append_string(&stream->output, ",\"usage\":");
     if (request->wants_all_usage)
         print_usage(&stream->output, stream->generation);
     else if (request->wants_usage)
-        server_text_add_string(&stream->output, "null");
+        gb_buffer_append_string(&stream->output, "null");
     if (is_finished && stream->generation->open_answers <= 1 && !request->wants_usage)
         print_report(stream);
     else if (request->wants_all_timings)
@@ -106,17 +105,17 @@ static void end_members(server_stream *stream, const server_answer *answer, bool
 }
 
 static void end_chunk(server_stream *stream, server_answer *answer, bool is_finished) {
-    server_text *output = &stream->output;
-    server_text_add_string(output, ",\"logprobs\":");
+    gb_byte_buffer *output = &stream->output;
+    gb_buffer_append_string(output, ",\"logprobs\":");
     if (answer->logprobs)
         print_value(output, server_told_logprobs(answer));
     else
-        server_text_add_string(output, "null");
-    server_text_add_string(output, ",\"finish_reason\":");
+        gb_buffer_append_string(output, "null");
+    gb_buffer_append_string(output, ",\"finish_reason\":");
     print_finish(output, answer, is_finished);
-    server_text_add_string(output, "}]");
+    gb_buffer_append_string(output, "}]");
     end_members(stream, answer, is_finished);
-    server_text_add_string(output, "}\n\n");
+    gb_buffer_append_string(output, "}\n\n");
 }
 
 void server_openai_chunk(server_stream *stream, const char *type, server_answer *answer, const char *name,
@@ -128,13 +127,13 @@ void server_openai_chunk(server_stream *stream, const char *type, server_answer 
 
 void server_openai_text_chunk(server_stream *stream, const char *type, server_answer *answer,
                               const char *name, const char *field, const char *text, size_t length) {
-    server_text *output = &stream->output;
+    gb_byte_buffer *output = &stream->output;
     begin_chunk(stream, type, answer, name);
     if (field)
-        server_text_print(output, "{\"%s\":", field);
+        gb_buffer_print(output, "{\"%s\":", field);
     server_print_text(output, text, length);
     if (field)
-        server_text_add_string(output, "}");
+        gb_buffer_append_string(output, "}");
     end_chunk(stream, answer, false);
 }
 
@@ -146,10 +145,10 @@ void server_openai_end(server_stream *stream, const char *type) {
         server_add_report(stream->generation, chunk);
         server_send_event(stream, NULL, chunk);
     }
-    server_text_add_string(&stream->output, "data: [DONE]\n\n");
+    gb_buffer_append_string(&stream->output, "data: [DONE]\n\n");
 }
 
 void server_openai_fail(server_stream *stream, const server_failure *failure) {
     server_send_event(stream, NULL, server_openai_error(failure));
-    server_text_add_string(&stream->output, "data: [DONE]\n\n");
+    gb_buffer_append_string(&stream->output, "data: [DONE]\n\n");
 }

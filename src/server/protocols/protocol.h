@@ -38,8 +38,8 @@ struct server_stream {
     server_responses *responses;
     int socket;
     bool has_begun, has_ended;
-    server_text head; /* of OpenAI's chunks */
-    server_text output;
+    gb_byte_buffer head; /* of OpenAI's chunks */
+    gb_byte_buffer output;
     bool is_unread;     /* what output has */
     double last_output; /* when there was some, in seconds */
     /* For timings in each chunk: those of the first one with tokens */
@@ -51,8 +51,8 @@ struct server_stream {
     size_t block, part;         /* its number, and the part that it is for */
     gumbel_part_type part_type; /* what it has */
     char block_id[SERVER_ID];
-    server_text block_text; /* its text so far */
-    json_t *blocks;         /* whole ones */
+    gb_byte_buffer block_text; /* its text so far */
+    json_t *blocks;            /* whole ones */
 };
 
 /* Replies to the exchange with the generation's answer, or failure, as the request wants it. The generation,

@@ -90,14 +90,14 @@ static void keep(server_generation *generation, server_responses *responses, con
     const server_request *request = &generation->request;
     if (!request->is_stored)
         return;
-    server_text text = {0};
-    gumbel_reply_message(generation->answers[0].reply, server_text_write, &text, NULL);
+    gb_byte_buffer text = {0};
+    gumbel_reply_message(generation->answers[0].reply, gb_buffer_write, &text, NULL);
     json_t *messages = json_deep_copy(request->messages);
     if (request->instructions)
         json_array_remove(messages, 0);
     json_array_append_new(messages,
-                          json_loadb(text.length > 0 ? text.bytes : "", text.length, JSON_ALLOW_NUL, NULL));
-    server_text_free(&text);
+                          json_loadb(text.size > 0 ? text.text : "", text.size, JSON_ALLOW_NUL, NULL));
+    gb_buffer_free(&text);
     server_responses_add(responses, generation->id, messages, json_deep_copy(response));
 }
 
@@ -179,7 +179,7 @@ static json_t *part_json(const server_stream *stream, json_t *text) {
 }
 
 static json_t *block_text(const server_stream *stream) {
-    return server_json_text(stream->block_text.bytes, stream->block_text.length);
+    return server_json_text(stream->block_text.text, stream->block_text.size);
 }
 
 static void end_item(server_stream *stream, json_t *item) {
@@ -196,8 +196,8 @@ static void close_block(server_stream *stream) {
     const bool is_thought = stream->part_type == GUMBEL_PART_REASONING;
     const gumbel_reply_part part = {.size = sizeof part,
                                     .type = stream->part_type,
-                                    .text = stream->block_text.bytes,
-                                    .text_length = stream->block_text.length};
+                                    .text = stream->block_text.text,
+                                    .text_length = stream->block_text.size};
     send_placed(stream, is_thought ? "response.reasoning_text.done" : "response.output_text.done", "text",
                 block_text(stream));
     send_placed(stream, "response.content_part.done", "part", part_json(stream, block_text(stream)));
@@ -223,7 +223,7 @@ static void open_block(server_stream *stream, const gumbel_reply_delta *delta) {
     json_t *item = item_json(&stream->generation->request, stream->block_id, &empty, "in_progress");
     json_array_clear(json_object_get(item, "content"));
     open_item(stream, delta, item);
-    server_text_clear(&stream->block_text);
+    gb_buffer_clear(&stream->block_text);
     send_placed(stream, "response.content_part.added", "part", part_json(stream, json_string("")));
 }
 
@@ -263,7 +263,7 @@ static void tell_delta(void *user, server_answer *answer, const gumbel_reply_del
     }
     if (!goes_on)
         open_block(stream, delta);
-    server_text_add(&stream->block_text, delta->text, delta->text_length);
+    gb_buffer_append(&stream->block_text, delta->text, delta->text_length);
     send_placed(stream,
                 delta->type == GUMBEL_PART_REASONING ? "response.reasoning_text.delta"
                                                      : "response.output_text.delta",

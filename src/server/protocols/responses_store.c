@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/protocols/responses_store.h"
 
+#include "base/memory.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,25 +32,15 @@ static size_t size_of(const json_t *messages, const json_t *response) {
     return json_dumpb(messages, NULL, 0, JSON_COMPACT) + json_dumpb(response, NULL, 0, JSON_COMPACT);
 }
 
-static bool make_room(server_responses *responses) {
-    if (responses->count < responses->capacity)
-        return true;
-    const size_t capacity = responses->capacity ? 2 * responses->capacity : 64;
-    server_stored *list = realloc(responses->list, capacity * sizeof *list);
-    if (!list)
-        return false;
-    responses->list = list;
-    responses->capacity = capacity;
-    return true;
-}
-
 void server_responses_add(server_responses *responses, const char *id, json_t *messages, json_t *response) {
     server_stored stored = {.bytes = size_of(messages, response), .messages = messages, .response = response};
     snprintf(stored.id, sizeof stored.id, "%s", id);
     pthread_mutex_lock(&responses->lock);
     while (responses->count > 0 && responses->bytes + stored.bytes > responses->max_bytes)
         drop(responses, 0);
-    const bool is_kept = stored.bytes <= responses->max_bytes && make_room(responses);
+    const bool is_kept =
+        stored.bytes <= responses->max_bytes && gb_grow((void **)&responses->list, &responses->capacity,
+                                                        responses->count + 1, sizeof *responses->list);
     if (is_kept) {
         responses->list[responses->count++] = stored;
         responses->bytes += stored.bytes;

@@ -4,6 +4,8 @@
  */
 #include "server/protocols/protocol.h"
 
+#include "base/clock.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,10 +13,10 @@ enum { PING_MILLISECONDS = 15000 };
 
 void server_send_event(server_stream *stream, const char *name, json_t *data) {
     if (name)
-        server_text_print(&stream->output, "event: %s\n", name);
-    server_text_add_string(&stream->output, "data: ");
+        gb_buffer_print(&stream->output, "event: %s\n", name);
+    gb_buffer_append_string(&stream->output, "data: ");
     server_print_json(&stream->output, data);
-    server_text_add_string(&stream->output, "\n\n");
+    gb_buffer_append_string(&stream->output, "\n\n");
     json_decref(data);
 }
 
@@ -46,8 +48,8 @@ static void count(atomic_ullong *counter) {
 }
 
 static void ping(server_stream *stream) {
-    server_text_add_string(&stream->output, stream->protocol->ping);
-    stream->last_output = server_seconds();
+    gb_buffer_append_string(&stream->output, stream->protocol->ping);
+    stream->last_output = gb_seconds();
 }
 
 /* Writes what the next event brings, if there is one within that time. False: the stream breaks. */
@@ -62,7 +64,7 @@ static bool advance(server_stream *stream, int socket, int milliseconds, bool *i
         return false;
     if (generation->open_answers == 0 && !stream->has_ended)
         end(stream);
-    return !stream->output.has_failed;
+    return !stream->output.failed;
 }
 
 /* Events come one by one where they are waited for, and all that there are otherwise. */
@@ -70,20 +72,20 @@ static server_stream_state read_stream(void *user, bool wait, const char **bytes
     server_stream *stream = user;
     bool is_quiet = false;
     if (!stream->is_unread)
-        server_text_clear(&stream->output);
+        gb_buffer_clear(&stream->output);
     stream->is_unread = false;
-    while (!stream->has_ended && !is_quiet && (!wait || stream->output.length == 0)) {
+    while (!stream->has_ended && !is_quiet && (!wait || stream->output.size == 0)) {
         if (!advance(stream, wait ? stream->socket : -1, wait ? PING_MILLISECONDS : 0, &is_quiet))
             return SERVER_STREAM_BROKEN;
         if (wait && is_quiet)
             ping(stream);
     }
-    if (stream->output.length > 0)
-        stream->last_output = server_seconds();
-    else if (!stream->has_ended && server_seconds() - stream->last_output > 1e-3 * PING_MILLISECONDS)
+    if (stream->output.size > 0)
+        stream->last_output = gb_seconds();
+    else if (!stream->has_ended && gb_seconds() - stream->last_output > 1e-3 * PING_MILLISECONDS)
         ping(stream);
-    *bytes = stream->output.bytes;
-    *length = stream->output.length;
+    *bytes = stream->output.text;
+    *length = stream->output.size;
     return stream->has_ended ? SERVER_STREAM_ENDED : SERVER_STREAM_OPEN;
 }
 
@@ -102,9 +104,9 @@ static void free_stream(void *user) {
     if (!stream->has_ended)
         count(stream->generation->run.has_overflowed ? &metrics->slow_readers : &metrics->disconnects);
     free_generation(stream->generation);
-    server_text_free(&stream->head);
-    server_text_free(&stream->output);
-    server_text_free(&stream->block_text);
+    gb_buffer_free(&stream->head);
+    gb_buffer_free(&stream->output);
+    gb_buffer_free(&stream->block_text);
     json_decref(stream->blocks);
     free(stream);
 }
@@ -112,9 +114,9 @@ static void free_stream(void *user) {
 /* ---- Replying ------------------------------------------------------------------------------------------ */
 
 static void reply_json(server_exchange *exchange, int status, json_t *value) {
-    server_text text = {0};
+    gb_byte_buffer text = {0};
     server_print_json(&text, value);
-    server_text_add_string(&text, "\n");
+    gb_buffer_append_string(&text, "\n");
     json_decref(value);
     server_reply(exchange, status, "application/json", &text);
 }
@@ -141,7 +143,7 @@ static void tell_stream(server_exchange *exchange, const server_protocol *protoc
     bool is_quiet;
     const bool goes_on = advance(stream, stream->socket, PING_MILLISECONDS, &is_quiet);
     stream->is_unread = true;
-    stream->last_output = server_seconds();
+    stream->last_output = gb_seconds();
     if (goes_on && is_quiet)
         ping(stream);
     if (stream->has_ended && server_generation_failure(generation, &failure) &&

@@ -41,17 +41,17 @@ static bool start(server *s, const server_exchange *exchange, const server_proto
 }
 
 static void warn_of_tools(server_exchange *exchange, const server_request *request) {
-    server_text text = {0};
+    gb_byte_buffer text = {0};
     if (request->leaves_tools_out)
         server_add_header(exchange, "X-Gumbel-Warning",
                           "tools left out: the chat template has no place for them");
     if (request->leaves_tools_out || !request->left_out[0])
         return;
-    server_text_add_string(&text, "tools left out: ");
+    gb_buffer_append_string(&text, "tools left out: ");
     for (const char *at = request->left_out; *at; at++)
-        server_text_add(&text, *at == ' ' ? ", " : at, *at == ' ' ? 2 : 1);
-    server_add_header(exchange, "X-Gumbel-Warning", server_text_string(&text));
-    server_text_free(&text);
+        gb_buffer_append(&text, *at == ' ' ? ", " : at, *at == ' ' ? 2 : 1);
+    server_add_header(exchange, "X-Gumbel-Warning", gb_buffer_string(&text));
+    gb_buffer_free(&text);
 }
 
 static void answer(server *s, server_exchange *exchange, const server_protocol *protocol) {

@@ -107,9 +107,9 @@ void server_note_done(void *user, int status) {
 /* ---- What they share ----------------------------------------------------------------------------------- */
 
 void server_reply_json(server_exchange *exchange, int status, json_t *value) {
-    server_text text = {0};
+    gb_byte_buffer text = {0};
     server_print_json(&text, value);
-    server_text_add_string(&text, "\n");
+    gb_buffer_append_string(&text, "\n");
     json_decref(value);
     server_reply(exchange, status, "application/json", &text);
 }

@@ -100,7 +100,7 @@ static size_t read_gauges(const server_models *models, server_gauges *gauges, ch
 
 void server_metrics_route(server *s, server_exchange *exchange, const char *rest) {
     (void)rest;
-    server_text text = {0};
+    gb_byte_buffer text = {0};
     server_gauges *gauges = calloc(s->models.count, sizeof *gauges);
     char(*ids)[SERVER_MODEL_ID] = calloc(s->models.count, sizeof *ids);
     if (gauges && ids)

@@ -74,11 +74,11 @@ static void free_fields(text_fields *fields) {
 /* ---- Replies ------------------------------------------------------------------------------------------- */
 
 static json_t *piece_json(const server_model *model, int32_t token) {
-    server_text text = {0};
+    gb_byte_buffer text = {0};
     server_failure failure;
     server_decode_tokens(model, &token, 1, true, &text, &failure);
-    json_t *piece = server_json_text(text.bytes, text.length);
-    server_text_free(&text);
+    json_t *piece = server_json_text(text.text, text.size);
+    gb_buffer_free(&text);
     return json_pack("{s:i, s:o}", "id", (int)token, "piece", piece);
 }
 
@@ -143,17 +143,17 @@ void server_tokenize_route(server *s, server_exchange *exchange, const char *res
 
 static bool detokenize(server *s, server_exchange *exchange, const json_t *body, server_failure *failure) {
     text_fields fields;
-    server_text text = {0};
+    gb_byte_buffer text = {0};
     bool is_good = read_fields(s, body, &fields, failure);
     if (is_good && (!fields.tokens || fields.text))
         is_good = server_refuse(failure, "tokens", "tokens: missing");
     is_good = is_good && server_decode_tokens(fields.model, fields.tokens, fields.count, !fields.skip_special,
                                               &text, failure);
     if (is_good) {
-        json_t *decoded = server_json_text(text.bytes, text.length);
+        json_t *decoded = server_json_text(text.text, text.size);
         server_reply_json(exchange, 200, json_pack("{s:O, s:o}", "content", decoded, "prompt", decoded));
     }
-    server_text_free(&text);
+    gb_buffer_free(&text);
     free_fields(&fields);
     return is_good;
 }
@@ -171,15 +171,15 @@ void server_template_route(server *s, server_exchange *exchange, const char *res
     (void)rest;
     server_failure failure;
     server_request request = {0};
-    server_text text = {0};
+    gb_byte_buffer text = {0};
     const server_model *model;
     json_t *body = server_parse_body(&exchange->body, &failure);
     if (body && read_messages(s, body, &request, &model, &failure) &&
         server_render_messages(&request, model, &text, &failure))
         server_reply_json(exchange, 200,
-                          json_pack("{s:o}", "prompt", server_json_text(text.bytes, text.length)));
+                          json_pack("{s:o}", "prompt", server_json_text(text.text, text.size)));
     else
         server_reply_failure(exchange, &failure);
-    server_text_free(&text);
+    gb_buffer_free(&text);
     server_request_free(&request);
 }

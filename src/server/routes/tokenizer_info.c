@@ -10,12 +10,12 @@
 
 /* The token's spelling; null where there is none. */
 static json_t *spelling_of(const server_model *model, int32_t token) {
-    server_text text = {0};
+    gb_byte_buffer text = {0};
     server_failure failure;
     if (token < 0 || !server_decode_tokens(model, &token, 1, true, &text, &failure))
         return json_null();
-    json_t *spelling = server_json_text(text.bytes, text.length);
-    server_text_free(&text);
+    json_t *spelling = server_json_text(text.text, text.size);
+    gb_buffer_free(&text);
     return spelling;
 }
 

@@ -21,7 +21,7 @@ typedef struct trial {
     char variable[CLI_VARIABLE_NAME];
     char *arguments;
     gumbel_error error;
-    cli_text notes;
+    gb_byte_buffer notes;
 } trial;
 
 static void *field(const trial *t) {
@@ -33,7 +33,7 @@ static cli_parsed parse(trial *t, const char *first, const char *second) {
     const char *words[8];
     int count = 0;
     cli_free_arguments(t->command, t->arguments);
-    cli_text_free(&t->notes);
+    gb_buffer_free(&t->notes);
     memset(t->arguments, 0, t->command->arguments_size);
     for (const cli_operand *operand = t->command->operands; operand->name; operand++)
         if (operand->required && t->arguments + operand->offset != (char *)field(t))
@@ -55,7 +55,7 @@ static void for_each_option(void (*try_one)(trial *t)) {
                 try_one(&t);
                 unsetenv(t.variable);
                 cli_free_arguments(*command, t.arguments);
-                cli_text_free(&t.notes);
+                gb_buffer_free(&t.notes);
                 free(t.arguments);
             }
 }
@@ -187,10 +187,10 @@ static void flags_are_switched(void **state) {
 }
 
 static void assert_notes(const char *expected) {
-    cli_text notes = {0};
+    gb_byte_buffer notes = {0};
     cli_note_variables(&notes);
-    assert_string_equal(notes.bytes ? notes.bytes : "", expected);
-    cli_text_free(&notes);
+    assert_string_equal(notes.text ? notes.text : "", expected);
+    gb_buffer_free(&notes);
 }
 
 static void mistyped_variables_are_noted(void **state) {

@@ -16,13 +16,13 @@
 #include <cmocka.h>
 
 static run_arguments parsed;
-static cli_text notes;
+static gb_byte_buffer notes;
 static gumbel_error error;
 
 static int forget(void **state) {
     (void)state;
     cli_free_arguments(&cli_command_run, &parsed);
-    cli_text_free(&notes);
+    gb_buffer_free(&notes);
     parsed = (run_arguments){0};
     return 0;
 }
@@ -38,8 +38,8 @@ static cli_parsed parse(const char *const *words) {
 #define RUN(...) parse((const char *const[]){"p", __VA_ARGS__, NULL})
 
 static void assert_note(const char *expected) {
-    if (!expected != !notes.bytes || (expected && strcmp(notes.bytes, expected) != 0))
-        fail_msg("the note is \"%s\", expected \"%s\"", notes.bytes ? notes.bytes : "",
+    if (!expected != !notes.text || (expected && strcmp(notes.text, expected) != 0))
+        fail_msg("the note is \"%s\", expected \"%s\"", notes.text ? notes.text : "",
                  expected ? expected : "");
 }
 
@@ -54,10 +54,10 @@ static void assert_refused(cli_parsed result, const char *beginning) {
 }
 
 static void assert_words(const char *expected) {
-    cli_text joined = {0};
+    gb_byte_buffer joined = {0};
     cli_words_join(&parsed.run.words, &joined);
-    assert_string_equal(joined.bytes, expected);
-    cli_text_free(&joined);
+    assert_string_equal(joined.text, expected);
+    gb_buffer_free(&joined);
 }
 
 static void what_has_no_effect_is_noted_once(void **state) {
@@ -105,7 +105,7 @@ static void what_is_ours_by_another_name_works(void **state) {
     assert_string_equal(parsed.model.lock, "all");
     assert_int_equal(RUN("-lm", "dio"), CLI_PARSED);
     assert_null(parsed.model.lock);
-    assert_begins(notes.bytes, "without effect here: -lm (");
+    assert_begins(notes.text, "without effect here: -lm (");
     assert_int_equal(RUN("-cnv"), CLI_PARSED);
     assert_true(parsed.run.interactive);
     assert_int_equal(RUN("-cnv", "-st"), CLI_PARSED);
@@ -154,7 +154,7 @@ static void what_is_missing_says_what_to_use(void **state) {
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
         assert_refused(RUN(refused[i][0], "7"), refused[i][1]);
     assert_int_equal(RUN("--mirostat", "0", "--typical", "1.0"), CLI_PARSED);
-    assert_begins(notes.bytes, "without effect here: --mirostat (it is always off), --typical (");
+    assert_begins(notes.text, "without effect here: --mirostat (it is always off), --typical (");
 }
 
 /* What follows a short option's letter is its value only when it can be nothing else. */
@@ -201,16 +201,16 @@ static void assert_met(const cli_command *command, const cli_foreign *row, const
     bool takes_value = row->value[0] && row->value[0] != '[';
     const char *words[] = {"p", flag, value};
     void *arguments = cli_allocate(1, command->arguments_size);
-    cli_text said = {0};
+    gb_byte_buffer said = {0};
     cli_target own;
     if (!cli_find_option(command->groups, arguments, flag, strlen(flag), &own)) {
         cli_parsed result = cli_parse(command, takes_value ? 3 : 2, (char *const *)(uintptr_t)words,
                                       arguments, &said, &error);
-        const char *says = result == CLI_WRONG ? error.message : said.bytes;
+        const char *says = result == CLI_WRONG ? error.message : said.text;
         if (!(says && strstr(says, flag)) && !stands_for_one(flag, command, arguments))
             fail_msg("gumbel %s %s: \"%s\"", command->name, flag, says ? says : "");
     }
-    cli_text_free(&said);
+    gb_buffer_free(&said);
     cli_free_arguments(command, arguments);
     free(arguments);
 }

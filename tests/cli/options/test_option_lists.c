@@ -30,7 +30,7 @@ static const cli_command command = {
 };
 
 static arguments parsed;
-static cli_text notes;
+static gb_byte_buffer notes;
 static gumbel_error error;
 
 static cli_parsed parse(const char *const *words) {
@@ -38,7 +38,7 @@ static cli_parsed parse(const char *const *words) {
     while (words[count])
         count++;
     cli_free_arguments(&command, &parsed);
-    cli_text_free(&notes);
+    gb_buffer_free(&notes);
     parsed = (arguments){0};
     return cli_parse(&command, count, (char *const *)(uintptr_t)words, &parsed, &notes, &error);
 }
@@ -81,10 +81,10 @@ static void further_words_are_kept(void **state) {
     assert_int_equal(parsed.rest.count, 3);
     assert_string_equal(parsed.rest.list[0], "b");
     assert_string_equal(parsed.rest.list[2], "-d");
-    cli_text joined = {0};
+    gb_byte_buffer joined = {0};
     cli_words_join(&parsed.rest, &joined);
-    assert_string_equal(joined.bytes, "b c -d");
-    cli_text_free(&joined);
+    assert_string_equal(joined.text, "b c -d");
+    gb_buffer_free(&joined);
     cli_free_arguments(&command, &parsed);
 }
 

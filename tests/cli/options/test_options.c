@@ -81,7 +81,7 @@ static const cli_command with_rest = {
 
 static arguments parsed;
 static gumbel_error error;
-static cli_text notes;
+static gb_byte_buffer notes;
 
 static cli_parsed parse(const cli_command *by, const char *const *words) {
     int count = 0;
@@ -89,7 +89,7 @@ static cli_parsed parse(const cli_command *by, const char *const *words) {
         count++;
     cli_free_arguments(&with_rest, &parsed);
     parsed = (arguments){0};
-    cli_text_free(&notes);
+    gb_buffer_free(&notes);
     return cli_parse(by, count, (char *const *)(uintptr_t)words, &parsed, &notes, &error);
 }
 
@@ -168,10 +168,10 @@ static void a_flag_can_stand_for_an_operand(void **state) {
 }
 
 static void assert_joined(const char *expected) {
-    cli_text joined = {0};
+    gb_byte_buffer joined = {0};
     cli_words_join(&parsed.rest, &joined);
-    assert_string_equal(joined.bytes, expected);
-    cli_text_free(&joined);
+    assert_string_equal(joined.text, expected);
+    gb_buffer_free(&joined);
 }
 
 /* The words that are left are one list, whatever flags stand among them. */
@@ -210,8 +210,8 @@ static void long_words_are_cut(void **state) {
     assert_string_equal(error.message, begin);
     memcpy(word, "--z=\n12", 7);
     assert_int_equal(PARSE("a", word + 7, word + 4, "x"), CLI_WRONG);
-    snprintf(begin, sizeof begin, "test: unexpected \"\n12%.97s", word + 7);
-    begin[strlen("test: unexpected \"\n12") + 96] = '\0';
+    snprintf(begin, sizeof begin, "test: unexpected \"\\n12%.97s", word + 7);
+    begin[strlen("test: unexpected \"\\n12") + 96] = '\0';
     strcat(begin, "\u2026\" (see gumbel help test)");
     assert_string_equal(error.message, begin);
     memset(word, 'x', sizeof word - 1);
@@ -298,7 +298,7 @@ static void suggestions_are_near(void **state) {
 static int free_parsed(void **state) {
     (void)state;
     cli_free_arguments(&with_rest, &parsed);
-    cli_text_free(&notes);
+    gb_buffer_free(&notes);
     return 0;
 }
 

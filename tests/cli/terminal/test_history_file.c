@@ -164,10 +164,10 @@ static void what_is_no_file_has_no_entries(void **state) {
 /* ---- Where it lies ------------------------------------------------------------------------------------- */
 
 static char *state_path(void) {
-    cli_text path = {0};
+    gb_byte_buffer path = {0};
     if (!cli_state_path("history", &path))
-        assert_int_equal(path.length, 0);
-    return path.bytes;
+        assert_int_equal(path.size, 0);
+    return path.text;
 }
 
 static void assert_ends_in(const char *path, const char *folder, const char *rest) {
@@ -201,10 +201,10 @@ static void it_lies_in_the_state_folder(void **state) {
 }
 
 static void assert_user_path(const char *path, const char *folder, const char *rest) {
-    cli_text text = {0};
+    gb_byte_buffer text = {0};
     cli_add_user_path(&text, path);
-    assert_ends_in(text.bytes, folder, rest);
-    cli_text_free(&text);
+    assert_ends_in(text.text, folder, rest);
+    gb_buffer_free(&text);
 }
 
 static void a_tilde_is_the_home(void **state) {

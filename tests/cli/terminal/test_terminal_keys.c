@@ -66,8 +66,8 @@ static void assert_paste(const char *bytes, size_t length, const char *expected)
     assert_int_equal(found[0], L'<');
     assert_int_equal(found[1], CLI_KEY_PASTE);
     assert_int_equal(found[2], L'>');
-    assert_string_equal(keys.paste.bytes, expected);
-    assert_int_equal(keys.paste.length, strlen(expected));
+    assert_string_equal(keys.paste.text, expected);
+    assert_int_equal(keys.paste.size, strlen(expected));
     cli_terminal_keys_free(&keys);
 }
 
