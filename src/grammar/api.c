@@ -141,9 +141,10 @@ gumbel_status gumbel_grammar_create(const gumbel_tokenizer *tokenizer, const gum
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for a grammar");
     made->tokenizer = tokenizer;
     made->is_json = options.kind == GUMBEL_GRAMMAR_JSON || options.kind == GUMBEL_GRAMMAR_JSON_SCHEMA;
-    made->is_free_text = gb_is_free_text(tokenizer, &options);
     atomic_init(&made->references, 1);
-    gumbel_status status = compile(tokenizer, &options, &made->compiled, error);
+    gumbel_status status = gb_find_free_text(tokenizer, &options, &made->is_free_text, error);
+    if (status == GUMBEL_OK)
+        status = compile(tokenizer, &options, &made->compiled, error);
     if (status == GUMBEL_OK)
         status = gb_tokenizer_trie(tokenizer, &made->trie, error);
     if (status != GUMBEL_OK) {

@@ -3,10 +3,16 @@
 
 #include "base/memory.h"
 #include "grammar/common/common.h"
+#include "text/base/load_json.h"
 
 #include <jansson.h>
+#include <string.h>
 
-static gumbel_status check(const json_t *list, const json_error_t *place, gumbel_error *error) {
+/* status: of reading the list. */
+static gumbel_status check(const json_t *list, gumbel_status status, const json_error_t *place,
+                           gumbel_error *error) {
+    if (status == GUMBEL_ERROR_MEMORY)
+        return gb_fail(error, status, "choices: no memory to read them");
     if (!list)
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "choices: line %d, column %d: %s", place->line,
                        place->column, place->text);
@@ -38,9 +44,10 @@ static gb_expression express(gb_expressions *expressions, const json_t *list) {
 
 gb_expression gb_read_choices(gb_expressions *expressions, const char *text, gumbel_error *error) {
     json_error_t place;
-    json_t *list = json_loads(text, JSON_REJECT_DUPLICATES, &place);
+    gumbel_status status;
+    json_t *list = gb_decode_json(text, strlen(text), JSON_REJECT_DUPLICATES, &place, &status);
     gb_expression choice = 0;
-    if (check(list, &place, error) == GUMBEL_OK) {
+    if (check(list, status, &place, error) == GUMBEL_OK) {
         choice = express(expressions, list);
         gb_expressions_error(expressions, error);
     }

@@ -14,14 +14,8 @@ enum { PROMPT = 20, ANSWER = 6, MOST_TOKENS = 256 };
 
 static const char text[] = "Why is the sky blue?\n\xc3\xa9 Because the sea is.";
 
-/* FNV-1a. */
-static void add_bytes(uint64_t *made, const void *bytes, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        *made = (*made ^ ((const unsigned char *)bytes)[i]) * 0x100000001b3u;
-}
-
 static void add_text(void *made, const char *written, size_t length) {
-    add_bytes(made, written, length);
+    hash_bytes(made, written, length);
 }
 
 /* Reads without the C library's buffers, which are allocated. */
@@ -96,7 +90,7 @@ static gumbel_status detokenize(const gumbel_tokenizer *tokenizer, const int32_t
     for (size_t i = 0; i < count && !status; i++) {
         status = gumbel_detokenize(detokenizer, tokens[i], &written, &length, error);
         if (!status)
-            add_bytes(made, written, length);
+            hash_bytes(made, written, length);
     }
     gumbel_detokenize_end(detokenizer, &written, &length);
     gumbel_detokenizer_destroy(detokenizer);
@@ -117,7 +111,7 @@ static gumbel_status use_tokenizer(gumbel_tokenizer *tokenizer, uint64_t *made, 
     if (!status)
         status = gumbel_chat_encode(tokenizer, messages, 2, NULL, tokens, MOST_TOKENS, &count, error);
     if (!status)
-        add_bytes(made, tokens, count * sizeof *tokens);
+        hash_bytes(made, tokens, count * sizeof *tokens);
     return status;
 }
 
@@ -168,7 +162,7 @@ static gumbel_status generate(gumbel_session *session, const gumbel_tokenizer *t
         gumbel_generated next = {.size = sizeof next};
         status = gumbel_next(session, &next, error);
         if (!status)
-            add_bytes(made, &next.token, sizeof next.token);
+            hash_bytes(made, &next.token, sizeof next.token);
     }
     return status;
 }
@@ -234,11 +228,25 @@ static gumbel_status run_qwen(uint64_t *made, gumbel_error *error) {
     return run_program(BUNDLED_QWEN, made, error);
 }
 
-const life lives[LIVES] = {
-    {"export gemma", export_gemma}, {"export qwen", export_qwen}, {"pack", pack},
-    {"describe", describe},         {"text", use_text},           {"run gemma", run_gemma},
-    {"run qwen", run_qwen}};
+/* ---- All ----------------------------------------------------------------------------------------------- */
 
-void prepare_lives(void) {
-    export_bundled();
+static const struct {
+    const char *name;
+    gumbel_status (*run)(uint64_t *made, gumbel_error *error);
+} all[] = {{"export gemma", export_gemma}, {"export qwen", export_qwen}, {"pack", pack},
+           {"describe", describe},         {"text", use_text},           {"run gemma", run_gemma},
+           {"run qwen", run_qwen}};
+
+static const char *name_of(size_t which) {
+    return all[which].name;
 }
+
+static gumbel_status run(size_t which, uint64_t *made, gumbel_error *error) {
+    return all[which].run(made, error);
+}
+
+const life_set lives = {.harness = "allocation",
+                        .count = sizeof all / sizeof all[0],
+                        .prepare = export_bundled,
+                        .name_of = name_of,
+                        .run = run};

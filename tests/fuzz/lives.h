@@ -8,17 +8,29 @@
 
 #include "gumbel.h"
 
-typedef struct life {
-    const char *name;
-    /* made: a hash of what came out, which is the same every time; not set on an error. */
-    gumbel_status (*run)(uint64_t *made, gumbel_error *error);
-} life;
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
-enum { LIVES = 7 };
+enum { MOST_LIVES = 128 };
 
-extern const life lives[LIVES];
+typedef struct life_set {
+    const char *harness; /* the name of the harness that runs them */
+    bool is_short_alone; /* where memory is short, that alone is the error */
+    size_t count;
+    void (*prepare)(void); /* what all of them read. Ends the process on an error. */
+    const char *(*name_of)(size_t which);
+    /* made: a hash of what came out, which is the same every time; undefined on an error. */
+    gumbel_status (*run)(size_t which, uint64_t *made, gumbel_error *error);
+} life_set;
 
-/* Makes the files that lives read. Ends the process on an error. */
-void prepare_lives(void);
+/* Of the file that the harness is linked with. */
+extern const life_set lives;
+
+/* FNV-1a. */
+static inline void hash_bytes(uint64_t *made, const void *bytes, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        *made = (*made ^ ((const unsigned char *)bytes)[i]) * 0x100000001b3u;
+}
 
 #endif

@@ -169,6 +169,8 @@ void gb_begin_order(gb_closure *closure, uint32_t part, uint32_t next, uint32_t 
     }
     memset(closure->scratch, 0, count * sizeof *closure->scratch);
     pushed.value = number_of_seen(closure, closure->scratch, count);
+    if (closure->failed)
+        return; /* the value is no set of this part */
     if (choices_of(closure, pushed).may_end)
         gb_closure_add(closure, next, frame);
     choose_item(closure, pushed);

@@ -2,6 +2,7 @@
 #include "grammar/schema/arguments.h"
 
 #include "base/memory.h"
+#include "grammar/common/build_json.h"
 #include "grammar/schema/alternatives.h"
 #include "grammar/schema/candidates.h"
 #include "grammar/schema/composite.h"
@@ -90,11 +91,11 @@ static gb_expression express_others(gb_schema_reader *reader, const gb_type_list
                                     const gb_terms *terms) {
     gb_terms narrowed = {0};
     json_t *names = json_array();
+    for (size_t i = 0; names && i < types->count; i++)
+        if (strcmp(types->names[i], "string") != 0)
+            names = gb_append_value(names, json_string(types->names[i]));
     if (!names)
         return gb_schema_no_memory(reader);
-    for (size_t i = 0; i < types->count; i++)
-        if (strcmp(types->names[i], "string") != 0)
-            json_array_append_new(names, json_string(types->names[i]));
     if (json_array_size(names) == 0) {
         json_decref(names);
         return reader->nothing;

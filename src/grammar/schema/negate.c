@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "grammar/schema/negate.h"
 
+#include "grammar/common/build_json.h"
 #include "grammar/schema/keywords.h"
 #include "grammar/schema/place.h"
 
@@ -79,16 +80,13 @@ static json_t *any_of(json_t *parts) {
 
 /* One of the members is missing. */
 static json_t *miss_member(negation *at, const char *key, json_t *value) {
-    json_t *parts = json_array(), *name;
-    size_t i;
-    if (!json_is_array(value)) {
-        json_decref(parts);
+    if (!json_is_array(value))
         return refuse(at, key, value);
-    }
-    json_array_foreach(value, i, name) {
-        json_t *part = json_pack("{s:s, s:{s:b}}", "type", "object", "properties",
-                                 json_is_string(name) ? json_string_value(name) : "", 0);
-        json_array_append_new(parts, part);
+    json_t *parts = json_array();
+    for (size_t i = 0; parts && i < json_array_size(value); i++) {
+        const char *name = json_string_value(json_array_get(value, i));
+        parts = gb_append_value(
+            parts, json_pack("{s:s, s:{s:b}}", "type", "object", "properties", name ? name : "", 0));
     }
     return any_of(parts);
 }
@@ -100,29 +98,23 @@ static json_t *break_member(negation *at, const char *key, json_t *value) {
     (void)key;
     json_object_foreach(value, name, member) {
         json_t *negated = negate(at, member);
-        if (!negated) {
-            json_decref(parts);
-            return NULL;
-        }
-        json_array_append_new(parts, json_pack("{s:s, s:[s], s:{s:o}}", "type", "object", "required", name,
-                                               "properties", name, negated));
+        json_t *part = negated ? json_pack("{s:s, s:[s], s:{s:o}}", "type", "object", "required", name,
+                                           "properties", name, negated)
+                               : NULL;
+        if (!(parts = gb_append_value(parts, part)))
+            break;
     }
     return any_of(parts);
 }
 
 /* allOf becomes anyOf, and anyOf allOf, of what is negated. */
 static json_t *turn_branches(negation *at, const char *key, json_t *value) {
-    json_t *parts = json_array(), *branch;
-    size_t i;
-    json_array_foreach(value, i, branch) {
-        json_t *negated = negate(at, branch);
-        if (!negated) {
-            json_decref(parts);
-            return NULL;
-        }
-        json_array_append_new(parts, negated);
-    }
-    return strcmp(key, "allOf") == 0 ? any_of(parts) : json_pack("{s:o}", "allOf", parts);
+    json_t *parts = json_array();
+    for (size_t i = 0; parts && i < json_array_size(value); i++)
+        parts = gb_append_value(parts, negate(at, json_array_get(value, i)));
+    if (!parts || strcmp(key, "allOf") == 0)
+        return any_of(parts);
+    return json_pack("{s:o}", "allOf", parts);
 }
 
 static json_t *drop_not(negation *at, const char *key, json_t *value) {
@@ -175,12 +167,8 @@ static json_t *negate_object(negation *at, const json_t *negated) {
         const gb_keyword_kind kind = gb_keyword_kind_of(key);
         if (kind == GB_KEYWORD_ANNOTATION || kind == GB_KEYWORD_PLACE)
             continue;
-        json_t *part = negate_member(at, negated, key, value);
-        if (!part) {
-            json_decref(parts);
-            return NULL;
-        }
-        json_array_append_new(parts, part);
+        if (!(parts = gb_append_value(parts, negate_member(at, negated, key, value))))
+            break;
     }
     return any_of(parts);
 }

@@ -28,6 +28,12 @@ typedef struct object_parts {
     gb_expression rest;
 } object_parts;
 
+/* Notes whether the member of the name is required. False, with the error, without memory. */
+static bool list_name(object_parts *object, const char *name, bool is_required) {
+    return json_object_set_new(object->names, name, json_boolean(is_required)) == 0 ||
+           gb_schema_no_memory(object->reader);
+}
+
 static void list_properties(object_parts *object, const json_t *schema) {
     const json_t *properties = gb_keyword_object(object->reader, schema, "properties");
     const json_t *patterns = gb_keyword_object(object->reader, schema, "patternProperties");
@@ -35,13 +41,13 @@ static void list_properties(object_parts *object, const json_t *schema) {
     json_t *value;
     size_t i;
     json_object_foreach(gb_mutable(properties), name, value) if (!json_object_get(object->names, name))
-        json_object_set_new(object->names, name, json_false());
+        list_name(object, name, false);
     json_object_foreach(gb_mutable(patterns), name, value) {
         bool is_listed = false;
         json_t *listed;
         json_array_foreach(object->patterns, i, listed) is_listed |= !strcmp(json_string_value(listed), name);
-        if (!is_listed)
-            json_array_append_new(object->patterns, json_string(name));
+        if (!is_listed && json_array_append_new(object->patterns, json_string(name)) != 0)
+            gb_schema_no_memory(object->reader);
     }
 }
 
@@ -54,7 +60,7 @@ static void list_required(object_parts *object, const json_t *schema) {
             gb_schema_fail(object->reader, schema, "required", GUMBEL_ERROR_FORMAT,
                            "expected a list of strings");
         else
-            json_object_set_new(object->names, name, json_true());
+            list_name(object, name, true);
     }
 }
 

@@ -109,11 +109,16 @@ static const char *next_step(const char *at, gb_byte_buffer *step) {
     return at;
 }
 
-static const json_t *follow_pointer(const json_t *value, const char *at) {
+static const json_t *follow_pointer(gb_schema_reader *reader, const json_t *value, const char *at) {
     gb_byte_buffer step = {0};
     while (value && *at == '/') {
         at = next_step(at + 1, &step);
-        const char *name = step.failed ? "" : (const char *)step.data;
+        if (step.failed) {
+            gb_schema_no_memory(reader);
+            value = NULL;
+            break;
+        }
+        const char *name = (const char *)step.data;
         char *end = NULL;
         const unsigned long index = strtoul(name, &end, 10);
         value = json_is_array(value) ? (*name && !*end ? json_array_get(value, index) : NULL)
@@ -150,8 +155,9 @@ const json_t *gb_schema_refer(gb_schema_reader *reader, const json_t *schema, co
                        reference);
         return NULL;
     }
-    const json_t *found = fragment[1] == 0 || fragment[1] == '/' ? follow_pointer(reader->root, fragment + 1)
-                                                                 : search(reader->root, has_anchor, fragment);
+    const json_t *found = fragment[1] == 0 || fragment[1] == '/'
+                              ? follow_pointer(reader, reader->root, fragment + 1)
+                              : search(reader->root, has_anchor, fragment);
     if (!found)
         gb_schema_fail(reader, schema, keyword, GUMBEL_ERROR_FORMAT, "nothing is at '%s'", reference);
     return found;

@@ -2,6 +2,7 @@
 #include "grammar/schema/rewrite.h"
 
 #include "base/memory.h"
+#include "grammar/common/build_json.h"
 #include "grammar/schema/keywords.h"
 #include "grammar/schema/negate.h"
 
@@ -60,10 +61,15 @@ static json_t *rewrite_dependencies(gb_schema_reader *reader, const json_t *sche
         json_t *required = json_is_string(value)  ? json_pack("{s:[O]}", "required", value)
                            : json_is_array(value) ? json_pack("{s:O}", "required", value)
                                                   : json_incref(value);
-        json_array_append_new(all, depend(member, required));
+        all = gb_append_value(all, required ? depend(member, required) : NULL);
         json_decref(required);
+        if (!all)
+            break;
     }
-    return dependencies ? json_pack("{s:o}", "allOf", all) : (json_decref(all), NULL);
+    if (dependencies && all)
+        return json_pack("{s:o}", "allOf", all);
+    json_decref(all);
+    return NULL;
 }
 
 static json_t *rewrite_dependent_required(gb_schema_reader *reader, const json_t *schema) {

@@ -181,7 +181,7 @@ static gb_expression express_known(gb_schema_reader *reader, const gb_terms *ter
     const uint32_t *known = gb_terms_map_at(&reader->values, terms);
     if (known && *known)
         return *known;
-    const gb_expression value = known ? express_new(reader, terms) : 0;
+    const gb_expression value = known ? express_new(reader, terms) : gb_schema_no_memory(reader);
     uint32_t *added = gb_terms_map_at(&reader->values, terms);
     if (!added)
         return gb_schema_no_memory(reader);

@@ -3,6 +3,7 @@
  * One call: its name, and arguments by the tool's schema.
  */
 #include "base/memory.h"
+#include "grammar/common/build_json.h"
 #include "grammar/grammar.h"
 #include "grammar/schema/schema.h"
 #include "grammar/tools/tools.h"
@@ -20,6 +21,15 @@ static bool has_any(const json_t *schema, const char *const *keywords) {
     return false;
 }
 
+/* An empty one of what is no object. NULL without memory, of which json_copy does not tell. */
+static json_t *copy_object(const json_t *value) {
+    json_t *copy = json_object();
+    if (!json_is_object(value) || json_object_update(copy, (json_t *)(uintptr_t)value) == 0)
+        return copy;
+    json_decref(copy);
+    return NULL;
+}
+
 /* Arguments are an object, and those that a tool does not declare are not written unless it says otherwise.
  */
 static json_t *close_schema(const json_t *parameters) {
@@ -33,12 +43,10 @@ static json_t *close_schema(const json_t *parameters) {
                                        "const",
                                        "enum",
                                        NULL};
-    json_t *schema = json_is_object(parameters) ? json_copy((json_t *)(uintptr_t)parameters) : json_object();
+    json_t *schema = copy_object(parameters);
     if (!json_object_get(schema, "type"))
-        json_object_set_new(schema, "type", json_string("object"));
-    if (!has_any(schema, open))
-        json_object_set_new(schema, "additionalProperties", json_false());
-    return schema;
+        schema = gb_set_member(schema, "type", json_string("object"));
+    return has_any(schema, open) ? schema : gb_set_member(schema, "additionalProperties", json_false());
 }
 
 static bool is_type(const char *name) {
@@ -50,22 +58,31 @@ static bool is_type(const char *name) {
     return false;
 }
 
+/* The types of the member that are known, as a schema. */
+static json_t *type_schema(const json_t *parameters, const char *name) {
+    gb_type_list types = {.count = 0};
+    json_t *names = json_array();
+    gb_argument_types(parameters, name, &types);
+    for (size_t i = 0; names && i < types.count; i++)
+        if (is_type(types.names[i]))
+            names = gb_append_value(names, json_string(types.names[i]));
+    if (!names || json_array_size(names) > 0)
+        return names ? json_pack("{s:o}", "type", names) : NULL;
+    json_decref(names);
+    return json_object();
+}
+
 /* The declared names with their types alone. */
 static json_t *loosen_schema(const json_t *parameters) {
     json_t *members = json_object(), *value;
     const char *name;
     json_object_foreach(json_object_get(parameters, "properties"), name, value) {
-        gb_type_list types = {.count = 0};
-        json_t *names = json_array();
-        gb_argument_types(parameters, name, &types);
-        for (size_t i = 0; i < types.count; i++)
-            if (is_type(types.names[i]))
-                json_array_append_new(names, json_string(types.names[i]));
-        json_object_set_new(members, name,
-                            json_array_size(names) ? json_pack("{s:O}", "type", names) : json_object());
-        json_decref(names);
+        if (!(members = gb_set_member(members, name, type_schema(parameters, name))))
+            return NULL;
     }
-    return json_pack("{s:s, s:o, s:b}", "type", "object", "properties", members, "additionalProperties", 0);
+    return members ? json_pack("{s:s, s:o, s:b}", "type", "object", "properties", members,
+                               "additionalProperties", 0)
+                   : NULL;
 }
 
 /* ---- Arguments ----------------------------------------------------------------------------------------- */
@@ -105,20 +122,33 @@ static gb_expression express_arguments(const gb_tool_writer *writer, const json_
     return gb_schema_express(writer->expressions, schema, &options, error);
 }
 
-/* Whether a grammar of the arguments alone can be had. */
-static bool can_be_had(const gb_tool_writer *writer, const json_t *schema) {
+/* Whether a grammar of the arguments alone can be had: OK, or the reason that it cannot. */
+static gumbel_status try_arguments(const gb_tool_writer *writer, const json_t *schema) {
     gb_tool_writer alone = *writer;
     gb_grammar *grammar = NULL;
+    gumbel_error error = {0};
     alone.expressions = gb_expressions_create();
     if (!alone.expressions)
-        return true; /* the caller finds that there is no memory */
+        return GUMBEL_ERROR_MEMORY;
     gb_prepare_writer(&alone);
-    const gb_expression arguments = express_arguments(&alone, schema, NULL);
-    const bool is_good =
-        arguments && gb_grammar_compile(alone.expressions, arguments, NULL, &grammar, NULL) == GUMBEL_OK;
+    const gb_expression arguments = express_arguments(&alone, schema, &error);
+    if (arguments)
+        gb_grammar_compile(alone.expressions, arguments, NULL, &grammar, &error);
     gb_grammar_destroy(grammar);
     gb_expressions_destroy(alone.expressions);
-    return is_good;
+    return grammar ? GUMBEL_OK : error.status;
+}
+
+/* What the arguments of the tool are; NULL without memory. */
+static json_t *schema_of_call(const gb_tool_writer *writer, const json_t *tool, bool loosened) {
+    json_t *schema = close_schema(gb_tool_schema(tool));
+    if (!schema || !loosened || gb_is_strict_tool(tool))
+        return schema;
+    const gumbel_status status = try_arguments(writer, schema);
+    if (status == GUMBEL_OK)
+        return schema;
+    json_decref(schema);
+    return status == GUMBEL_ERROR_MEMORY ? NULL : loosen_schema(gb_tool_schema(tool));
 }
 
 /* ---- Calls --------------------------------------------------------------------------------------------- */
@@ -137,11 +167,7 @@ gb_expression gb_express_call(const gb_tool_writer *writer, const json_t *tool, 
     gumbel_error reason = {0};
     if (check_name(name, error) != GUMBEL_OK)
         return 0;
-    json_t *schema = close_schema(gb_tool_schema(tool));
-    if (loosened && !gb_is_strict_tool(tool) && !can_be_had(writer, schema)) {
-        json_decref(schema);
-        schema = loosen_schema(gb_tool_schema(tool));
-    }
+    json_t *schema = schema_of_call(writer, tool, loosened);
     const gb_expression arguments = schema ? express_arguments(writer, schema, &reason) : 0;
     if (!schema)
         gb_fail(&reason, GUMBEL_ERROR_MEMORY, "no memory for its schema");

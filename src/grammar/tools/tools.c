@@ -150,19 +150,22 @@ static gb_expression express_answer(const gb_tool_writer *writer, const json_t *
     return gb_express_choice(writer->expressions, (gb_expression[]){answer, calls}, 2);
 }
 
-bool gb_is_free_text(const gumbel_tokenizer *tokenizer, const gumbel_grammar_options *options) {
+gumbel_status gb_find_free_text(const gumbel_tokenizer *tokenizer, const gumbel_grammar_options *options,
+                                bool *is_free, gumbel_error *error) {
     const struct gb_reply_field *field = NULL;
     size_t size;
     json_t *tools;
+    *is_free = false;
     if (options->kind != GUMBEL_GRAMMAR_TEXT || options->tool_choice != GUMBEL_TOOLS_AUTO ||
-        options->tool_name || find_field(tokenizer, &field, NULL) != GUMBEL_OK ||
-        gb_read_tools(options->tools, &tools, NULL) != GUMBEL_OK)
-        return false;
-    const bool is_free = is_unconstrained(field, tools, options);
-    json_decref(tools);
+        options->tool_name)
+        return GUMBEL_OK;
+    GB_TRY(find_field(tokenizer, &field, error));
+    GB_TRY(gb_read_tools(options->tools, &tools, error));
     const gb_form_text begin = field->written.call[0];
-    return is_free ||
-           (!options->single_call && gb_find_mark(tokenizer, begin.text, begin.length, &size) >= 0);
+    *is_free = is_unconstrained(field, tools, options) ||
+               (!options->single_call && gb_find_mark(tokenizer, begin.text, begin.length, &size) >= 0);
+    json_decref(tools);
+    return GUMBEL_OK;
 }
 
 gb_expression gb_express_tools(gb_expressions *expressions, const gumbel_tokenizer *tokenizer,

@@ -28,9 +28,10 @@ gb_expression gb_express_tools(gb_expressions *expressions, const gumbel_tokeniz
                                const gumbel_grammar_options *options, gb_expression answer, bool loosened,
                                gumbel_error *error);
 
-/* Whether any token may follow where such an answer may end: free text, in which the mark of a call is a
- * token, or that nothing constrains. */
-bool gb_is_free_text(const gumbel_tokenizer *tokenizer, const gumbel_grammar_options *options);
+/* *is_free: whether any token may follow where such an answer may end: free text, in which the mark of a call
+ * is a token, or that nothing constrains. Errors: those of reading the tools, as above. */
+gumbel_status gb_find_free_text(const gumbel_tokenizer *tokenizer, const gumbel_grammar_options *options,
+                                bool *is_free, gumbel_error *error);
 
 /* ---- Parts --------------------------------------------------------------------------------------------- */
 

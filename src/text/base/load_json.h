@@ -9,6 +9,11 @@
 
 #include <jansson.h>
 
+/* Parses length bytes of text with jansson's flags into a value that is the caller's. NULL: *status is
+ * FORMAT, and reason has the place, or MEMORY. */
+json_t *gb_decode_json(const char *text, size_t length, size_t flags, json_error_t *reason,
+                       gumbel_status *status);
+
 /* Parses length bytes of text with jansson's flags. *value is the caller's, to release with json_decref; NULL
  * on an error. name stands for the text in messages. Errors: FORMAT ("name: line L: reason"), MEMORY.
  * Thread-safe. */

@@ -3,6 +3,7 @@
 
 #include "base/byte_buffer.h"
 #include "base/status.h"
+#include "text/base/load_json.h"
 #include "text/base/utf8.h"
 #include "text/reply/json_text.h"
 
@@ -39,12 +40,15 @@ gumbel_status gb_read_tools(const char *text, json_t **tools, gumbel_error *erro
         return GUMBEL_OK;
     if (strlen(text) > GB_MAX_TOOLS)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "tools: more than %d bytes", GB_MAX_TOOLS);
-    json_t *read = json_loads(text, 0, &reason);
+    gumbel_status status;
+    json_t *read = gb_decode_json(text, strlen(text), 0, &reason, &status);
+    if (status == GUMBEL_ERROR_MEMORY)
+        return gb_fail(error, status, "tools: no memory to read them");
     if (!read)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "tools: line %d, column %d: %s", reason.line,
                        reason.column, reason.text);
-    gumbel_status status =
-        json_is_array(read) ? GUMBEL_OK : gb_fail(error, GUMBEL_ERROR_ARGUMENT, "tools: not a list");
+    if (!json_is_array(read))
+        status = gb_fail(error, GUMBEL_ERROR_ARGUMENT, "tools: not a list");
     for (size_t i = 0; status == GUMBEL_OK && i < json_array_size(read); i++)
         if (!gb_tool_name(json_array_get(read, i)))
             status = gb_fail(error, GUMBEL_ERROR_ARGUMENT, "tools: number %zu has no name", i);
