@@ -130,7 +130,7 @@ static gumbel_status converse_raw(cli_conversation *conversation, const char *te
                          "the context has no room for this turn; /reset begins a new conversation");
     if (status == GUMBEL_OK) {
         status = generate(conversation, tokens.ids, tokens.count, error);
-        gumbel_error ignored; /* the first error is the one to tell */
+        gumbel_error ignored; /* the first error is the one to report */
         if (conversation->reply.tokens.count == 0)
             cli_generator_rewind(&conversation->generator, from, &ignored);
     }

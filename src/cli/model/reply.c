@@ -33,7 +33,7 @@ static gumbel_status generate_tokens(cli_generator *generator, cli_output *outpu
     return GUMBEL_OK;
 }
 
-/* A reply that was broken off is ended where it is; its first error is the one to tell. */
+/* A reply that was broken off is ended where it is; its first error is the one to report. */
 static void end_broken_off(cli_output *output, const cli_reply *reply) {
     gumbel_error ignored;
     const gumbel_generated nothing = {.size = sizeof nothing};

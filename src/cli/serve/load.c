@@ -136,7 +136,7 @@ static server_model served_of(const serve_arguments *arguments, const serve_mode
 }
 
 /* What the process grows to: slots and kept conversations take memory when they are first used. */
-static void tell_memory(const serve_options *serve, const serve_model *model) {
+static void log_memory(const serve_options *serve, const serve_model *model) {
     char slots[CLI_BYTES_TEXT], cache[CLI_BYTES_TEXT];
     if (serve->no_prefix_cache)
         cli_note("memory: up to %s with all slots full (--parallel, --max-context)",
@@ -161,7 +161,7 @@ gumbel_status serve_load(const serve_arguments *arguments, const serve_model *mo
     char id[SERVER_MODEL_ID];
     cli_note("%s: %u positions, %s", server_first_name(model->names, id), made->served.max_context,
              gumbel_engine_description(made->model.engine));
-    tell_memory(&arguments->serve, model);
+    log_memory(&arguments->serve, model);
     return status;
 }
 

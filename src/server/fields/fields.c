@@ -65,7 +65,7 @@ const server_field server_fields[] = {
     {"guided_regex", ANSWER, server_take_regex},
     {"guided_choice", ANSWER, server_take_choice},
 
-    /* how it is told */
+    /* how it is sent */
     {"logprobs", OPENAI, server_take_logprobs},
     {"top_logprobs", CHAT, server_take_top_logprobs},
     {"prompt_logprobs", OPENAI, server_take_prompt_logprobs},

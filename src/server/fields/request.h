@@ -70,7 +70,7 @@ typedef struct server_request {
     char *grammar_text;             /* owned, that of grammar */
     const char *grammar_field;      /* where it came from */
 
-    /* how the answer is told */
+    /* how the answer is sent */
     bool is_stream, wants_usage, wants_echo;
     bool wants_all_usage, wants_all_timings; /* in each chunk of a stream */
     /* responses */

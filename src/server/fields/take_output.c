@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Fields of how an answer is told.
+ * Fields of how an answer is sent.
  */
 #include "server/fields/fields.h"
 

@@ -28,13 +28,13 @@ bool server_answer_begin_reply(server_answer *answer, const server_request *requ
     return answer->lag || server_fail(failure, 503, "no memory for stop strings");
 }
 
-static void tell_deltas(server_answer *answer, const server_sink *sink) {
+static void emit_deltas(server_answer *answer, const server_sink *sink) {
     gumbel_reply_delta delta = {.size = sizeof delta};
     while (gumbel_reply_next(answer->reply, &delta)) {
         if (delta.call >= 0 && (uint32_t)delta.call >= answer->calls)
             answer->calls = (uint32_t)delta.call + 1;
-        answer->reasoning_tokens += delta.type == GUMBEL_PART_REASONING ? answer->untold_tokens : 0;
-        answer->untold_tokens = 0;
+        answer->reasoning_tokens += delta.type == GUMBEL_PART_REASONING ? answer->pending_tokens : 0;
+        answer->pending_tokens = 0;
         sink->delta(sink->user, answer, &delta);
     }
 }
@@ -57,8 +57,8 @@ static void add_to_reply(server_answer *answer, const server_event *event, const
         status = gumbel_reply_add_token(answer->reply, token, &error);
     if (status != GUMBEL_OK)
         note_error(answer, &error);
-    answer->untold_tokens += token >= 0;
-    tell_deltas(answer, sink);
+    answer->pending_tokens += token >= 0;
+    emit_deltas(answer, sink);
 }
 
 static void add_text(server_answer *answer, const server_event *event, const server_sink *sink) {
@@ -84,7 +84,7 @@ static void end_reply(server_answer *answer, const server_sink *sink) {
         status = gumbel_reply_end(answer->reply, &error);
     if (status != GUMBEL_OK)
         note_error(answer, &error);
-    tell_deltas(answer, sink);
+    emit_deltas(answer, sink);
 }
 
 void server_answer_add(server_answer *answer, const server_event *event, const server_sink *sink) {

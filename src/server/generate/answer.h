@@ -16,18 +16,18 @@ typedef struct server_answer {
     bool has_begun, has_ended;
     uint64_t seed; /* of its first token */
     uint32_t tokens, reasoning_tokens, calls;
-    uint32_t untold_tokens; /* since the last delta: they belong to the part of the next one */
-    double last_time;       /* of its last token */
+    uint32_t pending_tokens; /* since the last delta: they belong to the part of the next one */
+    double last_time;        /* of its last token */
     gumbel_finish finish;
     int32_t stop_string;
     gumbel_status status;               /* not OK: it has failed, */
     char message[GUMBEL_MESSAGE_BYTES]; /* for this reason */
     gumbel_usage usage;
-    /* For the protocol that tells it: */
+    /* For the protocol that sends it: */
     gb_byte_buffer text; /* of completions */
     size_t text_offset;  /* of its next token */
     bool has_echoed;     /* log-probabilities of the prompt were added */
-    json_t *logprobs;    /* those that were not told yet; NULL: none */
+    json_t *logprobs;    /* those that were not sent yet; NULL: none */
 } server_answer;
 
 /* What becomes of an answer's events. Texts are valid during the call. */

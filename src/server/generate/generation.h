@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A request that is being answered: its prompts, their answers, the stream or object that tells them.
+ * A request that is being answered: its prompts, their answers, the stream or object that they are sent as.
  */
 #ifndef GUMBEL_SERVER_GENERATE_GENERATION_H
 #define GUMBEL_SERVER_GENERATE_GENERATION_H
@@ -41,7 +41,7 @@ typedef struct server_limits {
 bool server_generation_start(server_generation *generation, const char *id_prefix,
                              const server_limits *limits, server_failure *failure);
 
-/* Waits for an event and tells sink what it brings. */
+/* Waits for an event and gives it to the sink. */
 server_taken server_generation_step(server_generation *generation, int socket, int milliseconds,
                                     const server_sink *sink);
 

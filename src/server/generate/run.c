@@ -56,7 +56,7 @@ static void store(gb_byte_buffer *queue, const server_event *copy, const gumbel_
     append(at, event->message, copy->message_length);
 }
 
-static void hear(void *user, const gumbel_event *event) {
+static void on_event(void *user, const gumbel_event *event) {
     const server_run_part *part = user;
     server_run *run = part->run;
     const server_event copy = copy_of(event, part->first);
@@ -103,7 +103,7 @@ bool server_run_submit(server_run *run, gumbel_submission *submission, server_fa
     const uint32_t answers = submission->answers > 0 ? submission->answers : 1;
     gumbel_error error;
     *part = (server_run_part){.run = run, .first = run->answers};
-    submission->callback = hear;
+    submission->callback = on_event;
     submission->user = part;
     pthread_mutex_lock(&run->lock);
     run->open_answers += answers;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the model thinks of a prompt's own tokens: each is forced behind those before it, and the scheduler's
- * events tell its log-probability.
+ * events have its log-probability.
  */
 #ifndef GUMBEL_SERVER_GENERATE_SCORES_H
 #define GUMBEL_SERVER_GENERATE_SCORES_H

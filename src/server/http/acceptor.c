@@ -47,7 +47,7 @@ static void hand_over(server_acceptor *acceptor, server_peer *peer) {
         server_peers_remove(acceptor->options.peers, peer); /* its socket is closed */
 }
 
-static void look_at_head(server_acceptor *acceptor, server_peer *peer, bool is_closed) {
+static void peek_at_head(server_acceptor *acceptor, server_peer *peer, bool is_closed) {
     char head[SERVER_HEAD_BYTES];
     server_failure failure;
     const ssize_t size = recv(peer->socket, head, sizeof head, MSG_PEEK | MSG_DONTWAIT);
@@ -71,9 +71,9 @@ static void look_at_head(server_acceptor *acceptor, server_peer *peer, bool is_c
     }
 }
 
-static void hear(server_acceptor *acceptor, server_peer *peer, uint32_t events) {
+static void handle_peer_event(server_acceptor *acceptor, server_peer *peer, uint32_t events) {
     if (atomic_load(&peer->phase) != SERVER_CLOSING)
-        look_at_head(acceptor, peer, (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0);
+        peek_at_head(acceptor, peer, (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0);
     else if (!server_drop_input(peer->socket) || (events & (EPOLLHUP | EPOLLERR)))
         drop(acceptor, peer);
 }
@@ -87,7 +87,7 @@ static bool wait_for_head(server_acceptor *acceptor, server_peer *peer) {
     return epoll_ctl(acceptor->poll, EPOLL_CTL_ADD, peer->socket, &event) == 0;
 }
 
-static void take(server_acceptor *acceptor, int socket, const struct sockaddr_storage *address) {
+static void add_connection(server_acceptor *acceptor, int socket, const struct sockaddr_storage *address) {
     const server_address from = server_address_of(address);
     server_failure failure = {0};
     server_peer *peer = server_peers_add(acceptor->options.peers, socket, &from, &failure);
@@ -105,7 +105,7 @@ static void take(server_acceptor *acceptor, int socket, const struct sockaddr_st
     }
 }
 
-static void pause_a_moment(void) {
+static void back_off(void) {
     nanosleep(&(const struct timespec){.tv_nsec = 20000000}, NULL);
 }
 
@@ -117,15 +117,15 @@ static void accept_one(server_acceptor *acceptor, const int *listener) {
     const int reason = errno;
     pthread_mutex_unlock(&acceptor->lock);
     if (socket >= 0) {
-        take(acceptor, socket, &address);
+        add_connection(acceptor, socket, &address);
     } else if (reason == EMFILE || reason == ENFILE || reason == ENOBUFS || reason == ENOMEM) {
-        pause_a_moment(); /* the event stays */
+        back_off(); /* the event stays */
     }
 }
 
 /* ---- The thread ---------------------------------------------------------------------------------------- */
 
-static void take_event(server_acceptor *acceptor, const struct epoll_event *event) {
+static void handle_event(server_acceptor *acceptor, const struct epoll_event *event) {
     const int *first = acceptor->listeners;
     for (size_t i = 0; i < SERVER_LISTENERS; i++)
         if (event->data.ptr == first + i) {
@@ -133,7 +133,7 @@ static void take_event(server_acceptor *acceptor, const struct epoll_event *even
             return;
         }
     if (event->data.ptr)
-        hear(acceptor, event->data.ptr, event->events);
+        handle_peer_event(acceptor, event->data.ptr, event->events);
 }
 
 static void *run(void *user) {
@@ -142,7 +142,7 @@ static void *run(void *user) {
     while (!atomic_load(&acceptor->ends)) {
         const int count = epoll_wait(acceptor->poll, events, MOST_EVENTS, -1);
         for (int i = 0; i < count; i++)
-            take_event(acceptor, &events[i]);
+            handle_event(acceptor, &events[i]);
     }
     return NULL;
 }

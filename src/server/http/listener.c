@@ -79,9 +79,9 @@ static bool can_write_streams(const server_http *http, const server_exchange *ex
     return exchange->peer && !http->options.certificate && strcmp(version, MHD_HTTP_VERSION_1_1) == 0;
 }
 
-/* A client that waits for "100 Continue" is told at once; one that sends already can read the reply only when
- * it has sent all. */
-static enum MHD_Result take_headers(server_http *http, server_exchange *exchange, const char *version) {
+/* A client that waits for "100 Continue" has its reply at once; one that sends already can read the reply
+ * only when it has sent all. */
+static enum MHD_Result handle_headers(server_http *http, server_exchange *exchange, const char *version) {
     exchange->has_headers = true;
     if (can_write_streams(http, exchange, version))
         exchange->sender = &http->sender;
@@ -99,7 +99,7 @@ static enum MHD_Result take_headers(server_http *http, server_exchange *exchange
     return MHD_YES;
 }
 
-static void take_body(const server_http *http, server_exchange *exchange, const char *bytes, size_t size) {
+static void handle_body(const server_http *http, server_exchange *exchange, const char *bytes, size_t size) {
     if (is_body_too_large(http, exchange, (uint64_t)exchange->body.size + size) ||
         exchange->failure.status != 0)
         return;
@@ -108,9 +108,9 @@ static void take_body(const server_http *http, server_exchange *exchange, const 
         server_fail(&exchange->failure, 503, "no memory for the body");
 }
 
-static enum MHD_Result take_request(void *user, struct MHD_Connection *connection, const char *path,
-                                    const char *method, const char *version, const char *bytes, size_t *size,
-                                    void **context) {
+static enum MHD_Result handle_request(void *user, struct MHD_Connection *connection, const char *path,
+                                      const char *method, const char *version, const char *bytes,
+                                      size_t *size, void **context) {
     (void)connection;
     server_http *http = user;
     server_exchange *exchange = *context;
@@ -119,18 +119,18 @@ static enum MHD_Result take_request(void *user, struct MHD_Connection *connectio
     exchange->path = path;
     exchange->method = method;
     if (!exchange->has_headers)
-        return take_headers(http, exchange, version);
+        return handle_headers(http, exchange, version);
     if (*size == 0)
         return reply(http, exchange);
-    take_body(http, exchange, bytes, *size);
+    handle_body(http, exchange, bytes, *size);
     *size = 0;
     return MHD_YES;
 }
 
 /* ---- Connections --------------------------------------------------------------------------------------- */
 
-static void note_connection(void *user, struct MHD_Connection *connection, void **context,
-                            enum MHD_ConnectionNotificationCode code) {
+static void handle_connection(void *user, struct MHD_Connection *connection, void **context,
+                              enum MHD_ConnectionNotificationCode code) {
     server_http *http = user;
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         const union MHD_ConnectionInfo *information =
@@ -142,7 +142,7 @@ static void note_connection(void *user, struct MHD_Connection *connection, void 
     }
 }
 
-static void take_log(void *user, const char *format, va_list values) {
+static void handle_log(void *user, const char *format, va_list values) {
     const server_http *http = user;
     const int status = server_reply_to_parser_error(format, values);
     if (status != 0)
@@ -161,12 +161,12 @@ static struct MHD_Daemon *start_daemon(server_http *http) {
     const unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL |
                            MHD_USE_ITC | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG |
                            (has_tls ? (unsigned)MHD_USE_TLS : 0);
-    return MHD_start_daemon(flags, 0, NULL, NULL, take_request, http, MHD_OPTION_EXTERNAL_LOGGER, take_log,
-                            http, MHD_OPTION_CONNECTION_LIMIT, 4 * options->max_connections + 64,
+    return MHD_start_daemon(flags, 0, NULL, NULL, handle_request, http, MHD_OPTION_EXTERNAL_LOGGER,
+                            handle_log, http, MHD_OPTION_CONNECTION_LIMIT, 4 * options->max_connections + 64,
                             MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)SERVER_HEAD_BYTES,
                             MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK_BYTES, MHD_OPTION_URI_LOG_CALLBACK,
                             begin_request, http, MHD_OPTION_NOTIFY_COMPLETED, end_request, http,
-                            MHD_OPTION_NOTIFY_CONNECTION, note_connection, http, MHD_OPTION_ARRAY,
+                            MHD_OPTION_NOTIFY_CONNECTION, handle_connection, http, MHD_OPTION_ARRAY,
                             has_tls ? tls : none, MHD_OPTION_END);
 }
 

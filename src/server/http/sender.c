@@ -181,7 +181,7 @@ static void advance(server_sending *sending) {
 
 /* ---- The thread ---------------------------------------------------------------------------------------- */
 
-static void take_event(server_sender *sender, const struct epoll_event *event) {
+static void handle_event(server_sender *sender, const struct epoll_event *event) {
     server_sending *sending = event->data.ptr;
     eventfd_t count;
     if (!sending)
@@ -192,7 +192,7 @@ static void take_event(server_sender *sender, const struct epoll_event *event) {
         advance(sending);
 }
 
-/* Streams of which nothing is heard may want to say that they are there. */
+/* Silent streams may have a ping to send. */
 static void tick(server_sender *sender) {
     pthread_mutex_lock(&sender->lock);
     for (server_sending *sending = sender->all; sending; sending = sending->next)
@@ -217,7 +217,7 @@ static void *run(void *user) {
     while (begin_turn(sender, &sleeps)) {
         const int count = epoll_wait(sender->poll, events, MOST_EVENTS, sleeps ? TICK_MILLISECONDS : 0);
         for (int i = 0; i < count; i++)
-            take_event(sender, &events[i]);
+            handle_event(sender, &events[i]);
         if (gb_seconds() - last_tick > 1e-3 * TICK_MILLISECONDS) {
             last_tick = gb_seconds();
             tick(sender);

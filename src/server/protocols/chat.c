@@ -28,7 +28,7 @@ static json_t *choice_json(server_answer *answer) {
     json_t *choice =
         json_pack("{s:i, s:o?, s:o, s:s, s:o}", "index", (int)answer->index, "message",
                   json_loadb(message.size > 0 ? message.text : "", message.size, JSON_ALLOW_NUL, NULL),
-                  "logprobs", server_told_logprobs(answer), "finish_reason", server_answer_finish(answer),
+                  "logprobs", server_unsent_logprobs(answer), "finish_reason", server_answer_finish(answer),
                   "seed", server_json_seed(answer->seed));
     gb_buffer_free(&message);
     return choice;
@@ -58,7 +58,7 @@ static void begin(server_stream *stream) {
                    json_pack("{s:s, s:s}", "role", "assistant", "content", ""), false);
 }
 
-static void tell_token(void *user, server_answer *answer, const server_event *event) {
+static void emit_token(void *user, server_answer *answer, const server_event *event) {
     server_stream *stream = user;
     server_add_chat_logprobs(stream->generation, answer, event);
 }
@@ -70,7 +70,7 @@ static json_t *call_json(const gumbel_reply_delta *delta) {
                      server_json_text(delta->text, delta->text_length));
 }
 
-static void tell_delta(void *user, server_answer *answer, const gumbel_reply_delta *delta) {
+static void emit_delta(void *user, server_answer *answer, const gumbel_reply_delta *delta) {
     const char *name = delta->type == GUMBEL_PART_CONTENT ? "content" : "reasoning_content";
     json_t *text;
     switch (delta->type) {
@@ -93,7 +93,7 @@ static void tell_delta(void *user, server_answer *answer, const gumbel_reply_del
     }
 }
 
-static void tell_finish(void *user, server_answer *answer) {
+static void emit_finish(void *user, server_answer *answer) {
     if (answer->status == GUMBEL_OK)
         send_delta(user, answer, json_object(), true);
 }
@@ -109,7 +109,7 @@ const server_protocol server_chat = {
     .collect = {NULL, collect_token, collect_delta, collect_finish},
     .whole = whole,
     .begin = begin,
-    .tell = {NULL, tell_token, tell_delta, tell_finish},
+    .emit = {NULL, emit_token, emit_delta, emit_finish},
     .end = end,
     .fail = server_openai_fail,
     .error = server_openai_error,

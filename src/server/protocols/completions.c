@@ -39,7 +39,7 @@ static json_t *choice_json(server_generation *generation, server_answer *answer)
     add_echo(generation, answer, &text);
     gb_buffer_append(&text, answer->text.text, answer->text.size);
     json_t *choice = json_pack("{s:i, s:o, s:o, s:s, s:o}", "index", (int)answer->index, "text",
-                               text_json(&text), "logprobs", server_told_logprobs(answer), "finish_reason",
+                               text_json(&text), "logprobs", server_unsent_logprobs(answer), "finish_reason",
                                server_answer_finish(answer), "seed", server_json_seed(answer->seed));
     gb_buffer_free(&text);
     server_add_prompt_logprobs(generation, answer->index / generation->request.answers, choice);
@@ -73,16 +73,16 @@ static void begin(server_stream *stream) {
     }
 }
 
-static void tell_token(void *user, server_answer *answer, const server_event *event) {
+static void emit_token(void *user, server_answer *answer, const server_event *event) {
     server_stream *stream = user;
     server_add_text_logprobs(stream->generation, answer, event);
 }
 
-static void tell_delta(void *user, server_answer *answer, const gumbel_reply_delta *delta) {
+static void emit_delta(void *user, server_answer *answer, const gumbel_reply_delta *delta) {
     server_openai_text_chunk(user, OBJECT, answer, "text", NULL, delta->text, delta->text_length);
 }
 
-static void tell_finish(void *user, server_answer *answer) {
+static void emit_finish(void *user, server_answer *answer) {
     if (answer->status == GUMBEL_OK)
         send_text(user, answer, json_string(""), true);
 }
@@ -98,7 +98,7 @@ const server_protocol server_completions = {
     .collect = {NULL, collect_token, collect_delta, collect_finish},
     .whole = whole,
     .begin = begin,
-    .tell = {NULL, tell_token, tell_delta, tell_finish},
+    .emit = {NULL, emit_token, emit_delta, emit_finish},
     .end = end,
     .fail = server_openai_fail,
     .error = server_openai_error,

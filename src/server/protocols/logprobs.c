@@ -131,7 +131,7 @@ void server_add_prompt_logprobs(server_generation *generation, size_t prompt, js
     json_object_set_new(object, "prompt_logprobs", list);
 }
 
-json_t *server_told_logprobs(server_answer *answer) {
+json_t *server_unsent_logprobs(server_answer *answer) {
     json_t *taken = answer->logprobs;
     answer->logprobs = NULL;
     return taken ? taken : json_null();

@@ -118,7 +118,7 @@ static json_t *delta_json(const gumbel_reply_delta *delta) {
     return json_pack("{s:s, s:o}", "type", "text_delta", "text", text);
 }
 
-static void tell_delta(void *user, server_answer *answer, const gumbel_reply_delta *delta) {
+static void emit_delta(void *user, server_answer *answer, const gumbel_reply_delta *delta) {
     (void)answer;
     server_stream *stream = user;
     if (delta->text_length == 0)
@@ -129,7 +129,7 @@ static void tell_delta(void *user, server_answer *answer, const gumbel_reply_del
                                 (json_int_t)stream->block, "delta", delta_json(delta)));
 }
 
-static void tell_finish(void *user, server_answer *answer) {
+static void emit_finish(void *user, server_answer *answer) {
     (void)answer;
     close_block(user);
 }
@@ -169,7 +169,7 @@ const server_protocol server_messages_api = {
     .collect = {NULL, NULL, collect_delta, collect_finish},
     .whole = whole,
     .begin = begin,
-    .tell = {NULL, NULL, tell_delta, tell_finish},
+    .emit = {NULL, NULL, emit_delta, emit_finish},
     .end = end,
     .fail = fail,
     .error = error,

@@ -65,7 +65,7 @@ static void print_usage(gb_byte_buffer *text, const server_generation *generatio
                     totals.prompt, totals.generated, totals.prompt + totals.generated);
 }
 
-/* The scheduler tells the prompt's part and times with an answer's last event; until then times count from
+/* The scheduler sends the prompt's part and times with an answer's last event; until then times count from
  * the first chunk. */
 static void print_timings(server_stream *stream, const server_answer *answer) {
     const server_totals totals = server_count_tokens(stream->generation);
@@ -108,7 +108,7 @@ static void end_chunk(server_stream *stream, server_answer *answer, bool is_fini
     gb_byte_buffer *output = &stream->output;
     gb_buffer_append_string(output, ",\"logprobs\":");
     if (answer->logprobs)
-        print_value(output, server_told_logprobs(answer));
+        print_value(output, server_unsent_logprobs(answer));
     else
         gb_buffer_append_string(output, "null");
     gb_buffer_append_string(output, ",\"finish_reason\":");

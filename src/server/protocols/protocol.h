@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How an answer is told: one description for each API that the server speaks, and the stream of server-sent
+ * How an answer is sent: one description for each API that the server speaks, and the stream of server-sent
  * events that they share.
  */
 #ifndef GUMBEL_SERVER_PROTOCOLS_PROTOCOL_H
@@ -23,7 +23,7 @@ typedef struct server_protocol {
     json_t *(*whole)(server_generation *generation, server_responses *responses);
     /* An answer as events; the sink's user is the stream. */
     void (*begin)(server_stream *stream);
-    server_sink tell;
+    server_sink emit;
     void (*end)(server_stream *stream);
     void (*fail)(server_stream *stream, const server_failure *failure);
     /* The object of a failure. */
@@ -57,8 +57,8 @@ struct server_stream {
 
 /* Replies to the exchange with the generation's answer, or failure, as the request wants it. The generation,
  * which was allocated, is taken over. */
-void server_tell(server_exchange *exchange, const server_protocol *protocol, server_generation *generation,
-                 server_responses *responses);
+void server_send_answer(server_exchange *exchange, const server_protocol *protocol,
+                        server_generation *generation, server_responses *responses);
 
 /* Appends an event: "event: name" (NULL: none) and its data, which is taken over. */
 void server_send_event(server_stream *stream, const char *name, json_t *data);
@@ -81,6 +81,6 @@ void server_add_echo_logprobs(server_generation *generation, server_answer *answ
 void server_add_prompt_logprobs(server_generation *generation, size_t prompt, json_t *object);
 
 /* Takes what was added; null: none are wanted. */
-json_t *server_told_logprobs(server_answer *answer);
+json_t *server_unsent_logprobs(server_answer *answer);
 
 #endif

@@ -228,7 +228,7 @@ static void open_block(server_stream *stream, const gumbel_reply_delta *delta) {
 }
 
 /* A call comes whole. */
-static void tell_call(server_stream *stream, const gumbel_reply_delta *delta) {
+static void emit_call(server_stream *stream, const gumbel_reply_delta *delta) {
     gumbel_reply_part part = {
         .size = sizeof part, .type = delta->type, .id = delta->id, .name = delta->name, .text = ""};
     set_type(stream, delta->type);
@@ -249,7 +249,7 @@ static void tell_call(server_stream *stream, const gumbel_reply_delta *delta) {
     end_item(stream, item_json(&stream->generation->request, stream->block_id, &part, "completed"));
 }
 
-static void tell_delta(void *user, server_answer *answer, const gumbel_reply_delta *delta) {
+static void emit_delta(void *user, server_answer *answer, const gumbel_reply_delta *delta) {
     (void)answer;
     server_stream *stream = user;
     if (delta->text_length == 0)
@@ -258,7 +258,7 @@ static void tell_delta(void *user, server_answer *answer, const gumbel_reply_del
     if (!goes_on)
         close_block(stream);
     if (delta->type == GUMBEL_PART_TOOL_CALL) {
-        tell_call(stream, delta);
+        emit_call(stream, delta);
         return;
     }
     if (!goes_on)
@@ -270,7 +270,7 @@ static void tell_delta(void *user, server_answer *answer, const gumbel_reply_del
                 "delta", server_json_text(delta->text, delta->text_length));
 }
 
-static void tell_finish(void *user, server_answer *answer) {
+static void emit_finish(void *user, server_answer *answer) {
     (void)answer;
     close_block(user);
 }
@@ -298,7 +298,7 @@ const server_protocol server_responses_api = {
     .collect = {NULL, NULL, collect_delta, collect_finish},
     .whole = whole,
     .begin = begin,
-    .tell = {NULL, NULL, tell_delta, tell_finish},
+    .emit = {NULL, NULL, emit_delta, emit_finish},
     .end = end,
     .fail = fail,
     .error = server_openai_error,

@@ -55,7 +55,7 @@ static void ping(server_stream *stream) {
 /* Writes what the next event brings, if there is one within that time. False: the stream breaks. */
 static bool advance(server_stream *stream, int socket, int milliseconds, bool *is_quiet) {
     server_generation *generation = stream->generation;
-    server_sink sink = stream->protocol->tell;
+    server_sink sink = stream->protocol->emit;
     sink.user = stream;
     begin(stream);
     const server_taken taken = server_generation_step(generation, socket, milliseconds, &sink);
@@ -127,7 +127,7 @@ static void reply_failure(server_exchange *exchange, const server_protocol *prot
 }
 
 /* The first event is awaited, so that what fails at once has its own status. */
-static void tell_stream(server_exchange *exchange, const server_protocol *protocol,
+static void send_stream(server_exchange *exchange, const server_protocol *protocol,
                         server_generation *generation, server_responses *responses) {
     server_stream *stream = calloc(1, sizeof *stream);
     server_failure failure = {.status = 503, .type = "server_error", .message = "no memory for the stream"};
@@ -158,7 +158,7 @@ static void tell_stream(server_exchange *exchange, const server_protocol *protoc
     }
 }
 
-static void tell_whole(server_exchange *exchange, const server_protocol *protocol,
+static void send_whole(server_exchange *exchange, const server_protocol *protocol,
                        server_generation *generation, server_responses *responses) {
     server_failure failure;
     server_sink sink = protocol->collect;
@@ -172,10 +172,10 @@ static void tell_whole(server_exchange *exchange, const server_protocol *protoco
     free_generation(generation);
 }
 
-void server_tell(server_exchange *exchange, const server_protocol *protocol, server_generation *generation,
-                 server_responses *responses) {
+void server_send_answer(server_exchange *exchange, const server_protocol *protocol,
+                        server_generation *generation, server_responses *responses) {
     if (generation->request.is_stream)
-        tell_stream(exchange, protocol, generation, responses);
+        send_stream(exchange, protocol, generation, responses);
     else
-        tell_whole(exchange, protocol, generation, responses);
+        send_whole(exchange, protocol, generation, responses);
 }

@@ -65,7 +65,7 @@ static void answer(server *s, server_exchange *exchange, const server_protocol *
     const bool is_started = start(s, exchange, protocol, generation, &failure);
     warn_of_tools(exchange, &generation->request);
     if (is_started) {
-        server_tell(exchange, protocol, generation, &s->responses);
+        server_send_answer(exchange, protocol, generation, &s->responses);
         return;
     }
     server_generation_free(generation);

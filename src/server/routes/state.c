@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Routes that tell of the server: its models, its health, its metrics.
+ * Routes of the server itself: its models, its health, its metrics.
  */
 #include "server/state.h"
 
