@@ -465,6 +465,17 @@ class Leaving(unittest.TestCase):
             open_stream(server, LONG).close()
         self.check(leave)
 
+    def test_stream_of_version_1_0(self):
+        """Which libmicrohttpd writes."""
+        def leave(server):
+            connection = socket.create_connection(("127.0.0.1", server.port), 30)
+            data = json.dumps({**LONG, "stream": True})
+            connection.sendall(request_text(data, f"Content-Length: {len(data)}", path="/v1/chat/completions",
+                                            version="HTTP/1.0"))
+            self.assertIn(b"200", connection.recv(4096))
+            connection.close()
+        self.check(leave)
+
     def test_whole(self):
         def leave(server):
             connection = socket.create_connection(("127.0.0.1", server.port), 30)

@@ -30,9 +30,8 @@ typedef struct sayer {
     char bytes[BLOCK + 16];
 } sayer;
 
-static server_stream_state say(void *user, bool wait, const char **bytes, size_t *length) {
+static server_stream_state say(void *user, const char **bytes, size_t *length) {
     sayer *s = user;
-    assert_false(wait);
     pthread_mutex_lock(&s->lock);
     *length = 0;
     if (s->said < s->allowed) {

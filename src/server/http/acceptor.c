@@ -93,7 +93,7 @@ static void add_connection(server_acceptor *acceptor, int socket, const struct s
     server_peer *peer = server_peers_add(acceptor->options.peers, socket, &from, &failure);
     if (!peer) {
         close(socket);
-    } else if (acceptor->options.has_tls) {
+    } else if (peer->has_tls) {
         if (failure.status == 0)
             hand_over(acceptor, peer);
         else

@@ -17,7 +17,6 @@ enum { SERVER_LISTENERS = 8 };
 typedef struct server_acceptor_options {
     server_peers *peers;
     struct MHD_Daemon *daemon; /* takes the connections */
-    bool has_tls;              /* nothing is read */
     /* A connection or a malformed request was refused with that status. */
     void (*done)(void *user, int status);
     void *user;

@@ -10,15 +10,14 @@
 #include "server/http/sender.h"
 
 struct MHD_Connection;
-struct MHD_Response;
 
 enum { SERVER_HEADERS = 12 };
 
 typedef struct server_exchange {
     struct MHD_Connection *connection;
     server_peer *peer;
-    server_sender *sender; /* of its streams; NULL: libmicrohttpd writes them */
-    const char *method, *path;
+    server_sender *sender;
+    const char *method, *path, *version;
     gb_byte_buffer body;
     server_failure failure; /* status not 0: the request is refused before its handler looks at it */
     bool has_headers, has_reply, is_answered; /* the last: the handler has it */

@@ -23,7 +23,7 @@ static const uint64_t most_dropped_bytes = (uint64_t)1 << 30;
 
 /* The first that is known of a request: its first line. */
 static void *begin_request(void *user, const char *uri, struct MHD_Connection *connection) {
-    const server_http *http = user;
+    server_http *http = user;
     server_exchange *exchange = calloc(1, sizeof *exchange);
     const union MHD_ConnectionInfo *information =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
@@ -31,10 +31,11 @@ static void *begin_request(void *user, const char *uri, struct MHD_Connection *c
         return NULL;
     exchange->connection = connection;
     exchange->peer = information ? information->socket_context : NULL;
+    exchange->sender = &http->sender;
     exchange->begin = gb_seconds();
     if (strchr(uri, ' '))
         server_refuse(&exchange->failure, NULL, "there is a space in the request's target");
-    server_set_thread_peer(http->options.certificate ? NULL : exchange->peer);
+    server_set_thread_peer(exchange->peer);
     server_peer_enter(exchange->peer, SERVER_RECEIVING);
     return exchange;
 }
@@ -74,19 +75,12 @@ static bool is_body_too_large(const server_http *http, server_exchange *exchange
     return true;
 }
 
-/* Chunks are HTTP/1.1's, and TLS is libmicrohttpd's. */
-static bool can_write_streams(const server_http *http, const server_exchange *exchange, const char *version) {
-    return exchange->peer && !http->options.certificate && strcmp(version, MHD_HTTP_VERSION_1_1) == 0;
-}
-
 /* A client that waits for "100 Continue" has its reply at once; one that sends already can read the reply
  * only when it has sent all. */
-static enum MHD_Result handle_headers(server_http *http, server_exchange *exchange, const char *version) {
+static enum MHD_Result handle_headers(server_http *http, server_exchange *exchange) {
     exchange->has_headers = true;
-    if (can_write_streams(http, exchange, version))
-        exchange->sender = &http->sender;
     if (exchange->failure.status != 0 ||
-        !server_check_framing(exchange->connection, version, &exchange->failure)) {
+        !server_check_framing(exchange->connection, exchange->version, &exchange->failure)) {
         exchange->is_ambiguous = true;
         return reply(http, exchange);
     }
@@ -118,8 +112,9 @@ static enum MHD_Result handle_request(void *user, struct MHD_Connection *connect
         return MHD_NO;
     exchange->path = path;
     exchange->method = method;
+    exchange->version = version;
     if (!exchange->has_headers)
-        return handle_headers(http, exchange, version);
+        return handle_headers(http, exchange);
     if (*size == 0)
         return reply(http, exchange);
     handle_body(http, exchange, bytes, *size);
@@ -175,6 +170,7 @@ static void set_limits(server_peers *peers, const server_http_options *options) 
     peers->limits[SERVER_RECEIVING] = options->request_seconds;
     peers->limits[SERVER_SENDING] = options->send_seconds;
     peers->limits[SERVER_CLOSING] = CLOSING_SECONDS;
+    peers->has_tls = options->certificate != NULL;
     peers->most = options->max_connections;
     peers->most_per_address = options->max_connections_per_address;
 }
@@ -200,11 +196,8 @@ gumbel_status server_http_start(server_http *http, const server_http_options *op
     if (!start_threads(http))
         return fail(error, "the system has no thread for the server");
     http->daemon = start_daemon(http);
-    const server_acceptor_options accepting = {.peers = &http->peers,
-                                               .daemon = http->daemon,
-                                               .has_tls = options->certificate != NULL,
-                                               .done = options->done,
-                                               .user = options->user};
+    const server_acceptor_options accepting = {
+        .peers = &http->peers, .daemon = http->daemon, .done = options->done, .user = options->user};
     const bool has_daemon = http->daemon != NULL;
     if (has_daemon && server_acceptor_start(&http->acceptor, &accepting, listeners, count))
         return GUMBEL_OK;

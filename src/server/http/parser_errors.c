@@ -36,7 +36,7 @@ static void describe(unsigned status, server_failure *failure) {
 int server_reply_to_parser_error(const char *format, va_list values) {
     static const char reported[] = "Error processing request (HTTP response code is %u";
     server_peer *peer = thread_peer;
-    if (!peer || strncmp(format, reported, sizeof reported - 1) != 0 ||
+    if (!peer || peer->has_tls || strncmp(format, reported, sizeof reported - 1) != 0 ||
         atomic_load(&peer->phase) >= SERVER_ANSWERING) /* a reply may have begun */
         return 0;
     server_failure failure;

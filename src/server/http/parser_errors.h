@@ -11,7 +11,7 @@
 
 #include <stdarg.h>
 
-/* This thread is that connection's. NULL: libmicrohttpd's own replies stay, as over TLS. */
+/* This thread is that connection's; NULL: no one's. Over TLS libmicrohttpd's own replies stay. */
 void server_set_thread_peer(server_peer *peer);
 
 /* Takes a line of the log. The status that was replied with, or 0. */

@@ -174,6 +174,7 @@ server_peer *server_peers_add(server_peers *peers, int socket, const server_addr
         return NULL;
     peer->socket = socket;
     peer->address = *address;
+    peer->has_tls = peers->has_tls;
     pthread_mutex_lock(&peers->lock);
     const bool has_place = !is_crowded(peers, address);
     forget(peers, find(peers, socket)); /* of a connection that libmicrohttpd had no memory for */

@@ -31,6 +31,7 @@ typedef struct server_peer {
     _Atomic double since; /* seconds of gb_seconds() */
     int unsent;           /* bytes in the socket when the watchdog looked last */
     server_address address;
+    bool has_tls;    /* what the socket carries is libmicrohttpd's alone to read and write */
     bool is_waiting; /* for its first request: the acceptor's and not yet libmicrohttpd's */
     struct server_peer *next, *previous;
 } server_peer;
@@ -42,6 +43,7 @@ typedef struct server_peers {
     bool ends;
     server_peer *first;
     unsigned count;
+    bool has_tls; /* all have */
     double limits[SERVER_PHASES];
     unsigned most, most_per_address; /* connections; 0: any */
 } server_peers;

@@ -172,7 +172,7 @@ static void advance(server_sending *sending) {
     if (sending->rest.size > 0)
         return;
     if (sending->state == SERVER_STREAM_OPEN)
-        sending->state = sending->source->read(sending->source->user, false, &bytes, &length);
+        sending->state = sending->source->read(sending->source->user, &bytes, &length);
     const bool is_broken =
         sending->state == SERVER_STREAM_BROKEN || (length > 0 && !write_chunk(sending, bytes, length));
     if (is_broken || (sending->state == SERVER_STREAM_ENDED && sending->rest.size == 0))

@@ -20,9 +20,8 @@ typedef enum server_stream_state {
 
 /* A reply that is made while it is sent. */
 typedef struct server_source {
-    /* Gives all bytes that there are, none if there are none; they are valid until the next call. wait: waits
-     * until there are some. */
-    server_stream_state (*read)(void *user, bool wait, const char **bytes, size_t *length);
+    /* Gives all bytes that there are, none if there are none; they are valid until the next call. */
+    server_stream_state (*read)(void *user, const char **bytes, size_t *length);
     /* wake is called, by any thread, when there is more than the last read gave, and returns an eventfd to be
      * written, or -1; NULL: nobody is woken any more once this returns. */
     void (*listen)(void *user, int (*wake)(void *waker), void *waker);

@@ -36,7 +36,6 @@ struct server_stream {
     server_generation *generation; /* owned */
     const server_protocol *protocol;
     server_responses *responses;
-    int socket;
     bool has_begun, has_ended;
     gb_byte_buffer head; /* of OpenAI's chunks */
     gb_byte_buffer output;

@@ -67,19 +67,15 @@ static bool advance(server_stream *stream, int socket, int milliseconds, bool *i
     return !stream->output.failed;
 }
 
-/* Events come one by one where they are waited for, and all that there are otherwise. */
-static server_stream_state read_stream(void *user, bool wait, const char **bytes, size_t *length) {
+static server_stream_state read_stream(void *user, const char **bytes, size_t *length) {
     server_stream *stream = user;
     bool is_quiet = false;
     if (!stream->is_unread)
         gb_buffer_clear(&stream->output);
     stream->is_unread = false;
-    while (!stream->has_ended && !is_quiet && (!wait || stream->output.size == 0)) {
-        if (!advance(stream, wait ? stream->socket : -1, wait ? PING_MILLISECONDS : 0, &is_quiet))
+    while (!stream->has_ended && !is_quiet)
+        if (!advance(stream, -1, 0, &is_quiet))
             return SERVER_STREAM_BROKEN;
-        if (wait && is_quiet)
-            ping(stream);
-    }
     if (stream->output.size > 0)
         stream->last_output = gb_seconds();
     else if (!stream->has_ended && gb_seconds() - stream->last_output > 1e-3 * PING_MILLISECONDS)
@@ -136,12 +132,9 @@ static void send_stream(server_exchange *exchange, const server_protocol *protoc
         reply_failure(exchange, protocol, &failure);
         return;
     }
-    *stream = (server_stream){.generation = generation,
-                              .protocol = protocol,
-                              .responses = responses,
-                              .socket = server_exchange_socket(exchange)};
+    *stream = (server_stream){.generation = generation, .protocol = protocol, .responses = responses};
     bool is_quiet;
-    const bool goes_on = advance(stream, stream->socket, PING_MILLISECONDS, &is_quiet);
+    const bool goes_on = advance(stream, server_exchange_socket(exchange), PING_MILLISECONDS, &is_quiet);
     stream->is_unread = true;
     stream->last_output = gb_seconds();
     if (goes_on && is_quiet)
