@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 
 # Of the vector units' dots_*.h one is compiled for each instruction set, by the same names.
 git ls-files 'include/*.h' 'src/*.c' 'src/*.h' 'src/*.cu' 'src/*.cuh' 'src/*.cpp' 'src/*.hpp' |
-    grep -v '/vector/dots_' | xargs awk '
+    grep -v '/vector/lanes/dots_' | xargs awk '
     function note(name) {
         if (name !~ /^(gb|gumbel|hub|cli|server|serve)_/)
             return

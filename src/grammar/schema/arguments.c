@@ -3,13 +3,13 @@
 
 #include "base/memory.h"
 #include "grammar/common/build_json.h"
-#include "grammar/schema/alternatives.h"
-#include "grammar/schema/candidates.h"
-#include "grammar/schema/composite.h"
-#include "grammar/schema/json_string.h"
-#include "grammar/schema/pattern.h"
-#include "grammar/schema/rewrite.h"
-#include "grammar/schema/types.h"
+#include "grammar/schema/alternatives/alternatives.h"
+#include "grammar/schema/alternatives/candidates.h"
+#include "grammar/schema/composite/composite.h"
+#include "grammar/schema/reader/types.h"
+#include "grammar/schema/rewrite/rewrite.h"
+#include "grammar/schema/string/json_string.h"
+#include "grammar/schema/string/pattern.h"
 #include "text/reply/tool_types.h"
 
 #include <string.h>

@@ -7,7 +7,7 @@
 #ifndef GUMBEL_GRAMMAR_SCHEMA_ARGUMENTS_H
 #define GUMBEL_GRAMMAR_SCHEMA_ARGUMENTS_H
 
-#include "grammar/schema/reader.h"
+#include "grammar/schema/reader/reader.h"
 
 /* All arguments, each by itself, that the terms of the root allow. */
 gb_expression gb_express_tagged(gb_schema_reader *reader, const gb_terms *terms);

@@ -2,12 +2,12 @@
 #include "grammar/schema/schema.h"
 
 #include "base/memory.h"
-#include "grammar/schema/alternatives.h"
+#include "grammar/schema/alternatives/alternatives.h"
+#include "grammar/schema/alternatives/listed.h"
 #include "grammar/schema/arguments.h"
-#include "grammar/schema/json_string.h"
-#include "grammar/schema/listed.h"
-#include "grammar/schema/pattern.h"
-#include "grammar/schema/place.h"
+#include "grammar/schema/reader/place.h"
+#include "grammar/schema/string/json_string.h"
+#include "grammar/schema/string/pattern.h"
 #include "grammar/schema/value.h"
 #include "text/base/load_json.h"
 

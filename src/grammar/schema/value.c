@@ -2,16 +2,16 @@
 #include "grammar/schema/value.h"
 
 #include "base/memory.h"
-#include "grammar/schema/alternatives.h"
-#include "grammar/schema/candidates.h"
-#include "grammar/schema/composite.h"
-#include "grammar/schema/json_string.h"
-#include "grammar/schema/keywords.h"
-#include "grammar/schema/listed.h"
-#include "grammar/schema/number.h"
-#include "grammar/schema/place.h"
-#include "grammar/schema/rewrite.h"
-#include "grammar/schema/types.h"
+#include "grammar/schema/alternatives/alternatives.h"
+#include "grammar/schema/alternatives/candidates.h"
+#include "grammar/schema/alternatives/listed.h"
+#include "grammar/schema/composite/composite.h"
+#include "grammar/schema/number/number.h"
+#include "grammar/schema/reader/keywords.h"
+#include "grammar/schema/reader/place.h"
+#include "grammar/schema/reader/types.h"
+#include "grammar/schema/rewrite/rewrite.h"
+#include "grammar/schema/string/json_string.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #ifndef GUMBEL_GRAMMAR_SCHEMA_VALUE_H
 #define GUMBEL_GRAMMAR_SCHEMA_VALUE_H
 
-#include "grammar/schema/reader.h"
+#include "grammar/schema/reader/reader.h"
 
 /* Defines the rules of arrays and objects that wait for it, and those that they bring. */
 void gb_express_waiting(gb_schema_reader *reader);

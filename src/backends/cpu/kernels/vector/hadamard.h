@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gb_hadamard of tensor/hadamard.h in vectors, with its bits: a - c is a + (-c). Only this folder includes
- * it.
+ * gb_hadamard of tensor/hadamard.h in vectors, with its bits: a - c is a + (-c). Only vector/ includes it.
  */
 #ifndef GUMBEL_BACKENDS_CPU_KERNELS_VECTOR_HADAMARD_H
 #define GUMBEL_BACKENDS_CPU_KERNELS_VECTOR_HADAMARD_H
 
-#include "backends/cpu/kernels/vector/lanes.h"
+#include "backends/cpu/kernels/vector/lanes/lanes.h"
 #include "tensor/hadamard.h"
 
 enum { GB_MOST_HADAMARD = 256, GB_MOST_HADAMARD_VECTORS = GB_MOST_HADAMARD / GB_VECTOR_LANES };

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The functions of one instruction set, named after it: what table.c collects. Only this folder includes it.
+ * The functions of one instruction set, named after it: what table.c collects. Only vector/ includes it.
  */
 #ifndef GUMBEL_BACKENDS_CPU_KERNELS_VECTOR_VECTOR_SOURCES_H
 #define GUMBEL_BACKENDS_CPU_KERNELS_VECTOR_VECTOR_SOURCES_H
 
-#include "backends/cpu/kernels/vector/lanes.h"
+#include "backends/cpu/kernels/vector/lanes/lanes.h"
 #include "backends/cpu/kernels/vector/vector_kernels.h"
 
 /* Which row of the input is token's, that row, and the one of the result. */

@@ -6,7 +6,7 @@
 #ifndef GUMBEL_BACKENDS_CPU_KERNELS_VECTOR_INTERLEAVED_INTERLEAVED_H
 #define GUMBEL_BACKENDS_CPU_KERNELS_VECTOR_INTERLEAVED_INTERLEAVED_H
 
-#include "backends/cpu/kernels/vector/dots.h"
+#include "backends/cpu/kernels/vector/lanes/dots.h"
 #include "backends/cpu/kernels/vector/vector_sources.h"
 
 /* Of a block. */

@@ -6,7 +6,7 @@
 #ifndef GUMBEL_BACKENDS_CPU_KERNELS_VECTOR_INTERLEAVED_ROW_H
 #define GUMBEL_BACKENDS_CPU_KERNELS_VECTOR_INTERLEAVED_ROW_H
 
-#include "backends/cpu/kernels/vector/lanes.h"
+#include "backends/cpu/kernels/vector/lanes/lanes.h"
 #include "backends/cpu/kernels/vector/vector_sources.h"
 #include "tensor/packing.h"
 

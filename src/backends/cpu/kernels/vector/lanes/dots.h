@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Dot products of 16 rows of unsigned codes, four columns at a time, with four 8-bit activations: the one
+ * thing of the interleaved kernels that every instruction set does in its own way. All are exact.
+ *
+ * A set defines GB_TOKENS, the most tokens that a tile has, GB_BLOCKS, the blocks of 16 rows that it takes at
+ * once, and
+ *     gb_wide       16 integers of 32 bits, one per row
+ *     gb_narrow     partial sums that gb_fold adds to a gb_wide; where products are summed in 32 bits at
+ *                   once, nothing
+ *     gb_dot        adds products to either; codes have at most 6 bits, and gb_fold comes after at most
+ *                   gb_narrow_steps(bits) of these
+ *     gb_dot_bytes  the same for codes of 8 bits, minus GB_BYTE_OFFSET, added to the wide sums at once
+ *     gb_fold_scaled  adds the products of a new gb_wide and gb_narrow, times a scale of each row, to a sum
+ *     GB_HAS_WIDE_DOTS  1 where gb_dot_bytes is as fast as gb_dot
+ */
+#ifndef GUMBEL_BACKENDS_CPU_KERNELS_VECTOR_LANES_DOTS_H
+#define GUMBEL_BACKENDS_CPU_KERNELS_VECTOR_LANES_DOTS_H
+
+#include "backends/cpu/kernels/vector/lanes/lanes.h"
+
+typedef int16_t gb_vector_shorts __attribute__((vector_size(4 * GB_VECTOR_LANES)));
+typedef uint16_t gb_vector_words __attribute__((vector_size(4 * GB_VECTOR_LANES)));
+
+/* 16 rows of four bytes. */
+typedef struct gb_codes {
+    gb_vector_bits part[GB_PARTS];
+} gb_codes;
+
+typedef struct gb_wide {
+    gb_vector_integers part[GB_PARTS];
+} gb_wide;
+
+GB_INLINE gb_codes gb_load_codes(const uint8_t *from) {
+    gb_codes codes;
+#pragma GCC unroll 4
+    for (int p = 0; p < GB_PARTS; p++)
+        memcpy(&codes.part[p], from + (size_t)p * sizeof codes.part[p], sizeof codes.part[p]);
+    return codes;
+}
+
+GB_INLINE gb_wide gb_fill_wide(int32_t value) {
+    gb_wide wide;
+#pragma GCC unroll 4
+    for (int p = 0; p < GB_PARTS; p++)
+        wide.part[p] = (gb_vector_integers){0} + value;
+    return wide;
+}
+
+/* sum - a * b, where a is 0 .. 2^15 - 1 and b fits into 16 bits with its sign. */
+GB_INLINE gb_wide gb_take_product(gb_wide sum, const gb_vector_integers *a, int32_t b) {
+#pragma GCC unroll 4
+    for (int p = 0; p < GB_PARTS; p++)
+#if defined(__AVX512BW__)
+        sum.part[p] -= (gb_vector_integers)_mm512_madd_epi16((__m512i)a[p], _mm512_set1_epi32(b));
+#elif defined(__AVX2__)
+        sum.part[p] -= (gb_vector_integers)_mm256_madd_epi16((__m256i)a[p], _mm256_set1_epi32(b));
+#else
+        sum.part[p] -= a[p] * b;
+#endif
+    return sum;
+}
+
+GB_INLINE gb_wide gb_add_wide(gb_wide a, gb_wide b) {
+#pragma GCC unroll 4
+    for (int p = 0; p < GB_PARTS; p++)
+        a.part[p] += b.part[p];
+    return a;
+}
+
+GB_INLINE gb_lanes gb_floats_of(gb_wide wide) {
+    gb_lanes lanes;
+#pragma GCC unroll 4
+    for (int p = 0; p < GB_PARTS; p++)
+        lanes.part[p] = __builtin_convertvector(wide.part[p], gb_vector);
+    return lanes;
+}
+
+GB_INLINE uint32_t gb_load_four(const int8_t *x) {
+    uint32_t four;
+    memcpy(&four, x, sizeof four);
+    return four;
+}
+
+/* Sums of two products in 16 bits: so many steps fit. 15 * 127 * 2 * 8, 31 * 127 * 2 * 4 and 63 * 127 * 2 * 2
+ * are below 2^15. */
+GB_INLINE int gb_steps_in_shorts(int bits) {
+    return bits == 4 ? 8 : bits == 5 ? 4 : 2;
+}
+
+#if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
+#include "backends/cpu/kernels/vector/lanes/dots_vnni.h"
+#elif defined(__AVX2__)
+#include "backends/cpu/kernels/vector/lanes/dots_avx2.h"
+#elif defined(__ARM_FEATURE_DOTPROD)
+#include "backends/cpu/kernels/vector/lanes/dots_neon.h"
+#else
+#include "backends/cpu/kernels/vector/lanes/dots_portable.h"
+#endif
+
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * dots.h by sdot, whose factors are both signed: codes of up to 6 bits are positive as signed bytes too. With
+ * the extension i8mm, by usdot, which takes codes as they are.
+ */
+#ifndef GUMBEL_BACKENDS_CPU_KERNELS_VECTOR_LANES_DOTS_NEON_H
+#define GUMBEL_BACKENDS_CPU_KERNELS_VECTOR_LANES_DOTS_NEON_H
+
+#define GB_HAS_WIDE_DOTS 1
+
+enum { GB_TOKENS = 4, GB_BLOCKS = 1 };
+
+#if defined(__ARM_FEATURE_MATMUL_INT8)
+enum { GB_BYTE_OFFSET = 0 };
+#else
+enum { GB_BYTE_OFFSET = 128 };
+#endif
+
+typedef struct gb_narrow {
+    char none;
+} gb_narrow;
+
+GB_INLINE int gb_narrow_steps(int bits) {
+    (void)bits;
+    return 1 << 30;
+}
+
+GB_INLINE gb_narrow gb_zero_narrow(void) {
+    return (gb_narrow){0};
+}
+
+GB_INLINE void gb_fold(gb_wide *sum, gb_narrow *narrow) {
+    (void)sum, (void)narrow;
+}
+
+/* Four sums of four products; codes are unsigned with i8mm, otherwise signed. */
+GB_INLINE gb_vector_integers gb_dot_part(gb_vector_integers sum, gb_vector_bits codes, int8x16_t four) {
+#if defined(__ARM_FEATURE_MATMUL_INT8)
+    return (gb_vector_integers)vusdotq_s32((int32x4_t)sum, (uint8x16_t)codes, four);
+#else
+    return (gb_vector_integers)vdotq_s32((int32x4_t)sum, (int8x16_t)codes, four);
+#endif
+}
+
+GB_INLINE void gb_dot(gb_wide *sum, gb_narrow *narrow, gb_codes codes, const int8_t *x) {
+    (void)narrow;
+    const int8x16_t four = vreinterpretq_s8_u32(vdupq_n_u32(gb_load_four(x)));
+#pragma GCC unroll 4
+    for (int p = 0; p < GB_PARTS; p++)
+        sum->part[p] = gb_dot_part(sum->part[p], codes.part[p], four);
+}
+
+GB_INLINE void gb_fold_scaled(gb_wide *sum, const gb_wide *part, gb_narrow *narrow,
+                              const gb_vector_integers *scale) {
+    (void)narrow;
+#pragma GCC unroll 4
+    for (int p = 0; p < GB_PARTS; p++)
+        sum->part[p] += part->part[p] * scale[p];
+}
+
+GB_INLINE void gb_dot_bytes(gb_wide *sum, gb_codes codes, const int8_t *x) {
+    gb_narrow none = gb_zero_narrow();
+#pragma GCC unroll 4
+    for (int p = 0; p < GB_PARTS && GB_BYTE_OFFSET > 0; p++)
+        codes.part[p] ^= 0x80808080u;
+    gb_dot(sum, &none, codes, x);
+}
+
+#endif

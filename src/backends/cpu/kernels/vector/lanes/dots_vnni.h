@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * dots.h by vpdpbusd, in registers of 512 or 256 bits.
+ */
+#ifndef GUMBEL_BACKENDS_CPU_KERNELS_VECTOR_LANES_DOTS_VNNI_H
+#define GUMBEL_BACKENDS_CPU_KERNELS_VECTOR_LANES_DOTS_VNNI_H
+
+#define GB_HAS_WIDE_DOTS 1
+
+#if defined(__AVX512VNNI__)
+enum { GB_TOKENS = 8, GB_BLOCKS = 2 };
+#else
+enum { GB_TOKENS = 4, GB_BLOCKS = 1 };
+#endif
+
+enum { GB_BYTE_OFFSET = 0 };
+
+typedef struct gb_narrow {
+    char none;
+} gb_narrow;
+
+GB_INLINE int gb_narrow_steps(int bits) {
+    (void)bits;
+    return 1 << 30;
+}
+
+GB_INLINE gb_narrow gb_zero_narrow(void) {
+    return (gb_narrow){0};
+}
+
+GB_INLINE void gb_fold(gb_wide *sum, gb_narrow *narrow) {
+    (void)sum, (void)narrow;
+}
+
+GB_INLINE void gb_fold_scaled(gb_wide *sum, const gb_wide *part, gb_narrow *narrow,
+                              const gb_vector_integers *scale) {
+    (void)narrow;
+#pragma GCC unroll 4
+    for (int p = 0; p < GB_PARTS; p++)
+        sum->part[p] += part->part[p] * scale[p];
+}
+
+GB_INLINE void gb_dot_bytes(gb_wide *sum, gb_codes codes, const int8_t *x) {
+#if defined(__AVX512VNNI__)
+    sum->part[0] = (gb_vector_integers)_mm512_dpbusd_epi32((__m512i)sum->part[0], (__m512i)codes.part[0],
+                                                           _mm512_set1_epi32((int)gb_load_four(x)));
+#else
+    const __m256i four = _mm256_set1_epi32((int)gb_load_four(x));
+#pragma GCC unroll 2
+    for (int p = 0; p < GB_PARTS; p++)
+        sum->part[p] =
+            (gb_vector_integers)_mm256_dpbusd_avx_epi32((__m256i)sum->part[p], (__m256i)codes.part[p], four);
+#endif
+}
+
+GB_INLINE void gb_dot(gb_wide *sum, gb_narrow *narrow, gb_codes codes, const int8_t *x) {
+    (void)narrow;
+    gb_dot_bytes(sum, codes, x);
+}
+
+#endif

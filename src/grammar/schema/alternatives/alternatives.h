@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The ways in which a value can satisfy all of a list of schemas: $ref and allOf add schemas to the list,
+ * anyOf and oneOf branch. What is left are lists whose assertions hold together.
+ */
+#ifndef GUMBEL_GRAMMAR_SCHEMA_ALTERNATIVES_ALTERNATIVES_H
+#define GUMBEL_GRAMMAR_SCHEMA_ALTERNATIVES_ALTERNATIVES_H
+
+#include "grammar/schema/reader/reader.h"
+
+/* How many levels of required members and items are looked at to see that no value can satisfy terms. */
+enum { GB_LOOK_DEPTH = 4 };
+
+/* Adds what is possible, as far as `look` levels show. False on an error. */
+bool gb_find_alternatives(gb_schema_reader *reader, const gb_terms *terms, unsigned look,
+                          gb_alternatives *alternatives);
+
+void gb_alternatives_free(gb_alternatives *alternatives);
+
+#endif

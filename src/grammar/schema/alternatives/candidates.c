@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "grammar/schema/alternatives/candidates.h"
+
+#include "grammar/schema/alternatives/alternatives.h"
+#include "grammar/schema/alternatives/listed.h"
+#include "grammar/schema/composite/members.h"
+#include "grammar/schema/number/multiple.h"
+#include "grammar/schema/number/number.h"
+#include "grammar/schema/reader/keywords.h"
+#include "grammar/schema/reader/types.h"
+#include "grammar/schema/rewrite/rewrite.h"
+#include "grammar/schema/string/json_string.h"
+#include "grammar/schema/string/pattern.h"
+#include "text/reply/json_text.h"
+
+#include <math.h>
+#include <string.h>
+
+/* The first schema that lists values. A const counts before an enum. */
+static const json_t *lister(const gb_terms *terms, const char *keyword) {
+    for (size_t i = 0; i < terms->count; i++)
+        if (json_object_get(terms->items[i], keyword))
+            return terms->items[i];
+    return NULL;
+}
+
+size_t gb_candidate_count(gb_schema_reader *reader, const gb_terms *terms) {
+    if (lister(terms, "const"))
+        return 1;
+    const json_t *schema = lister(terms, "enum");
+    return schema ? json_array_size(gb_keyword_array(reader, schema, "enum")) : SIZE_MAX;
+}
+
+const json_t *gb_candidate(const gb_terms *terms, size_t index) {
+    const json_t *schema = lister(terms, "const");
+    return schema ? json_object_get(schema, "const")
+                  : json_array_get(json_object_get(lister(terms, "enum"), "enum"), index);
+}
+
+static bool breaks_lists(gb_schema_reader *reader, const json_t *schema, const json_t *value) {
+    const json_t *only = json_object_get(schema, "const"), *values = json_object_get(schema, "enum");
+    return (values && !gb_array_has(reader, values, value)) || (only && !gb_json_equal(only, value)) ||
+           gb_is_listed(reader, gb_excluded(schema), value);
+}
+
+static bool is_outside(gb_counts counts, size_t count) {
+    return count < counts.least || (counts.most != GB_NO_END && count > counts.most);
+}
+
+static size_t characters_of(const json_t *string) {
+    const char *text = json_string_value(string);
+    size_t count = 0;
+    for (size_t i = 0; i < json_string_length(string); i++)
+        count += ((uint8_t)text[i] & 0xC0) != 0x80;
+    return count;
+}
+
+static bool number_fails(gb_schema_reader *reader, const gb_terms *terms, const json_t *value) {
+    gb_bounds bounds;
+    gb_decimal decimal;
+    if (!gb_read_bounds(reader, terms, &bounds))
+        return true;
+    if ((bounds.least.exists || bounds.most.exists) &&
+        (!gb_read_decimal(reader, terms->items[0], "enum", value, &decimal) ||
+         !gb_is_within(&bounds, &decimal)))
+        return true;
+    for (size_t i = 0; i < terms->count; i++) {
+        const json_t *multiple = gb_keyword_number(reader, terms->items[i], "multipleOf");
+        const double quotient = multiple ? json_number_value(value) / json_number_value(multiple) : 0;
+        if (quotient != floor(quotient))
+            return true;
+    }
+    return false;
+}
+
+bool gb_value_fails(gb_schema_reader *reader, const gb_terms *terms, const json_t *value) {
+    const unsigned type = gb_type_of(value);
+    if (!gb_expressions_go_on(reader->expressions, GB_WATCH_STEPS / 8))
+        return true;
+    if (!(gb_types_of(reader, terms) & type))
+        return true;
+    for (size_t i = 0; i < terms->count; i++)
+        if (breaks_lists(reader, terms->items[i], value))
+            return true;
+    if (type & GB_TYPE_NUMBER)
+        return number_fails(reader, terms, value);
+    if (type == GB_TYPE_STRING)
+        return is_outside(gb_read_counts(reader, terms, "minLength", "maxLength"), characters_of(value));
+    if (type == GB_TYPE_ARRAY)
+        return is_outside(gb_read_counts(reader, terms, "minItems", "maxItems"), json_array_size(value));
+    return type == GB_TYPE_OBJECT &&
+           is_outside(gb_read_counts(reader, terms, "minProperties", "maxProperties"),
+                      json_object_size(value));
+}
+
+static gb_expression string_candidate(gb_schema_reader *reader, const gb_terms *terms, const json_t *value) {
+    const char *text = json_string_value(value);
+    const size_t length = json_string_length(value);
+    bool is_asked;
+    const gb_expression matching = gb_express_matching(reader, terms, &is_asked);
+    if (gb_has_reserved(reader, text, length) ||
+        (is_asked && !gb_expression_has(reader, matching, text, length)))
+        return gb_schema_failed(reader) ? 0 : reader->nothing;
+    return gb_quoted(reader, gb_express_plain_text(reader, text, length));
+}
+
+static gb_expression item_candidate(gb_schema_reader *reader, const gb_terms *terms, const json_t *array,
+                                    size_t index) {
+    gb_terms item = {0};
+    const gb_expression literal = gb_item_terms(reader, terms, index, &item)
+                                      ? gb_express_literal(reader, &item, json_array_get(array, index))
+                                      : 0;
+    gb_terms_free(&item);
+    return literal ? GB_JOIN(reader, index ? reader->comma : reader->empty, literal, reader->space) : 0;
+}
+
+static gb_expression array_candidate(gb_schema_reader *reader, const gb_terms *terms, const json_t *value) {
+    gb_value_parts all = {0};
+    bool is_added =
+        gb_parts_add(reader, &all, gb_literal(reader, "[")) && gb_parts_add(reader, &all, reader->space);
+    for (size_t i = 0; is_added && i < json_array_size(value); i++)
+        is_added = gb_parts_add(reader, &all, item_candidate(reader, terms, value, i));
+    if (is_added)
+        gb_parts_add(reader, &all, gb_literal(reader, "]"));
+    return gb_parts_join(reader, &all);
+}
+
+/* One member with its name; `nothing` if either is not allowed. */
+static gb_expression member_candidate(gb_schema_reader *reader, const gb_terms *terms, const char *name,
+                                      const json_t *value) {
+    gb_terms member = {0}, names = {0};
+    gb_expression key = 0, literal = 0;
+    json_t *text = json_string(name);
+    if (text && gb_name_terms(reader, terms, &names) && gb_member_terms(reader, terms, name, &member)) {
+        key = gb_express_literal(reader, &names, text);
+        literal = gb_express_literal(reader, &member, value);
+    }
+    json_decref(text);
+    gb_terms_free(&names);
+    gb_terms_free(&member);
+    return key && literal ? GB_JOIN(reader, key, reader->colon, literal, reader->space)
+                          : gb_schema_no_memory(reader);
+}
+
+static bool lacks_required(gb_schema_reader *reader, const gb_terms *terms, const json_t *value) {
+    for (size_t i = 0; i < terms->count; i++) {
+        const json_t *required = gb_keyword_array(reader, terms->items[i], "required");
+        for (size_t k = 0; k < json_array_size(required); k++) {
+            const char *name = json_string_value(json_array_get(required, k));
+            if (name && !json_object_get(value, name))
+                return true;
+        }
+    }
+    return false;
+}
+
+static gb_expression object_candidate(gb_schema_reader *reader, const gb_terms *terms, const json_t *value) {
+    gb_value_parts all = {0};
+    const char *name;
+    json_t *member;
+    size_t index = 0;
+    if (lacks_required(reader, terms, value))
+        return reader->nothing;
+    bool is_added =
+        gb_parts_add(reader, &all, gb_literal(reader, "{")) && gb_parts_add(reader, &all, reader->space);
+    json_object_foreach(gb_mutable(value), name, member) {
+        is_added = is_added && (index++ == 0 || gb_parts_add(reader, &all, reader->comma)) &&
+                   gb_parts_add(reader, &all, member_candidate(reader, terms, name, member));
+    }
+    if (is_added)
+        gb_parts_add(reader, &all, gb_literal(reader, "}"));
+    return gb_parts_join(reader, &all);
+}
+
+gb_expression gb_express_candidate(gb_schema_reader *reader, const gb_terms *terms, const json_t *value) {
+    if (gb_value_fails(reader, terms, value))
+        return gb_schema_failed(reader) ? 0 : reader->nothing;
+    if (json_is_string(value))
+        return string_candidate(reader, terms, value);
+    if (json_is_array(value))
+        return array_candidate(reader, terms, value);
+    if (json_is_object(value))
+        return object_candidate(reader, terms, value);
+    gb_byte_buffer text = {0};
+    gb_append_json(&text, value);
+    const gb_expression literal = text.failed ? gb_schema_no_memory(reader)
+                                              : gb_express_bytes(reader->expressions, text.data, text.size);
+    gb_buffer_free(&text);
+    return literal;
+}
+
+gb_expression gb_express_literal(gb_schema_reader *reader, const gb_terms *terms, const json_t *value) {
+    gb_alternatives alternatives = {0};
+    gb_expression literal = reader->nothing;
+    if (!gb_find_alternatives(reader, terms, GB_LOOK_DEPTH, &alternatives))
+        literal = 0;
+    for (size_t i = 0; literal == reader->nothing && i < alternatives.count; i++)
+        literal = gb_express_candidate(reader, &alternatives.items[i], value);
+    gb_alternatives_free(&alternatives);
+    return literal;
+}

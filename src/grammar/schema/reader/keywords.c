@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "grammar/schema/reader/keywords.h"
+
+#include <math.h>
+#include <string.h>
+
+gb_keyword_kind gb_keyword_kind_of(const char *keyword) {
+    static const struct {
+        const char *name;
+        gb_keyword_kind kind;
+    } keywords[] = {
+#define GB_KEYWORD(name, kind) {name, GB_KEYWORD_##kind},
+#include "grammar/schema/reader/keywords.def"
+#undef GB_KEYWORD
+    };
+    for (size_t i = 0; i < sizeof keywords / sizeof keywords[0]; i++)
+        if (strcmp(keywords[i].name, keyword) == 0)
+            return keywords[i].kind;
+    return strncmp(keyword, "x-", 2) == 0 ? GB_KEYWORD_ANNOTATION : GB_KEYWORD_UNKNOWN;
+}
+
+/* A keyword that cannot be honoured, with a value that asks nothing. */
+static bool is_neutral(const char *keyword, const json_t *value) {
+    if (strcmp(keyword, "uniqueItems") == 0 || strcmp(keyword, "$recursiveAnchor") == 0)
+        return json_is_false(value);
+    if (strncmp(keyword, "unevaluated", 11) == 0)
+        return json_is_true(value) || (json_is_object(value) && json_object_size(value) == 0);
+    return false;
+}
+
+bool gb_check_keywords(gb_schema_reader *reader, const json_t *schema, bool *asserts) {
+    const char *key;
+    json_t *value;
+    *asserts = false;
+    json_object_foreach(gb_mutable(schema), key, value) {
+        const gb_keyword_kind kind = gb_keyword_kind_of(key);
+        *asserts |= kind == GB_KEYWORD_ASSERTION || strcmp(key, "not") == 0;
+        if (kind == GB_KEYWORD_REFUSED && !is_neutral(key, value))
+            gb_schema_fail(reader, schema, key, GUMBEL_ERROR_UNSUPPORTED, "this keyword cannot be honoured");
+        if (kind == GB_KEYWORD_UNKNOWN && !reader->options.unknown_allowed)
+            gb_schema_fail(reader, schema, key, GUMBEL_ERROR_UNSUPPORTED,
+                           "no draft of JSON Schema has this keyword; annotations of your own begin with x-");
+    }
+    return !gb_schema_failed(reader);
+}
+
+static const json_t *keyword_of(gb_schema_reader *reader, const json_t *schema, const char *keyword,
+                                bool is_right, const char *expected) {
+    const json_t *value = json_object_get(schema, keyword);
+    if (value && !is_right)
+        gb_schema_fail(reader, schema, keyword, GUMBEL_ERROR_FORMAT, "expected %s", expected);
+    return is_right ? value : NULL;
+}
+
+const json_t *gb_keyword_object(gb_schema_reader *reader, const json_t *schema, const char *keyword) {
+    return keyword_of(reader, schema, keyword, json_is_object(json_object_get(schema, keyword)), "an object");
+}
+
+const json_t *gb_keyword_array(gb_schema_reader *reader, const json_t *schema, const char *keyword) {
+    return keyword_of(reader, schema, keyword, json_is_array(json_object_get(schema, keyword)), "an array");
+}
+
+const json_t *gb_keyword_string(gb_schema_reader *reader, const json_t *schema, const char *keyword) {
+    return keyword_of(reader, schema, keyword, json_is_string(json_object_get(schema, keyword)), "a string");
+}
+
+const json_t *gb_keyword_number(gb_schema_reader *reader, const json_t *schema, const char *keyword) {
+    return keyword_of(reader, schema, keyword, json_is_number(json_object_get(schema, keyword)), "a number");
+}
+
+/* absent: the value of a keyword that is not there. */
+static uint32_t read_count(gb_schema_reader *reader, const json_t *schema, const char *keyword,
+                           uint32_t absent) {
+    const json_t *value = json_object_get(schema, keyword);
+    const double count = json_number_value(value);
+    if (!value)
+        return absent;
+    if (!json_is_number(value) || count < 0 || count != floor(count)) {
+        gb_schema_fail(reader, schema, keyword, GUMBEL_ERROR_FORMAT, "expected a count, 0 or more");
+        return absent;
+    }
+    return count < (double)GB_NO_END ? (uint32_t)count : GB_NO_END;
+}
+
+gb_counts gb_read_counts(gb_schema_reader *reader, const gb_terms *terms, const char *least,
+                         const char *most) {
+    gb_counts counts = {0, GB_NO_END};
+    for (size_t i = 0; i < terms->count; i++) {
+        const uint32_t low = read_count(reader, terms->items[i], least, 0);
+        const uint32_t high = read_count(reader, terms->items[i], most, GB_NO_END);
+        counts.least = low > counts.least ? low : counts.least;
+        counts.most = high < counts.most ? high : counts.most;
+    }
+    return counts;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Where a schema stands in its document: JSON pointers (RFC 6901), and what $ref points to.
+ */
+#ifndef GUMBEL_GRAMMAR_SCHEMA_READER_PLACE_H
+#define GUMBEL_GRAMMAR_SCHEMA_READER_PLACE_H
+
+#include "grammar/schema/reader/reader.h"
+
+/* Writes "#/properties/a/pattern": the pointer of the keyword (or NULL: of the schema) in its document, cut
+ * in its middle where it is longer than size. "#" stands for a schema that is not in it. */
+void gb_schema_place(gb_schema_reader *reader, const json_t *schema, const char *keyword, char *text,
+                     size_t size);
+
+/* Whether a schema inside the document has an $id (or id) that gives it another base. */
+bool gb_schema_has_inner_ids(const json_t *root);
+
+/* Whether arrays and objects nest deeper than GB_MAX_SCHEMA_DEPTH. */
+bool gb_schema_is_deep(const json_t *root);
+
+/* What schema's reference of this keyword means. NULL, with the error: UNSUPPORTED (another document), FORMAT
+ * (nothing is there). */
+const json_t *gb_schema_refer(gb_schema_reader *reader, const json_t *schema, const char *keyword);
+
+#endif

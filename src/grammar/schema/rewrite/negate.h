@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The schema of what another schema does not allow.
+ */
+#ifndef GUMBEL_GRAMMAR_SCHEMA_REWRITE_NEGATE_H
+#define GUMBEL_GRAMMAR_SCHEMA_REWRITE_NEGATE_H
+
+#include "grammar/schema/reader/reader.h"
+
+/* `negated` is the value of keyword in schema. The caller owns the result, whose parts are shared. NULL, with
+ * the error naming what is negated and cannot be. */
+json_t *gb_negate(gb_schema_reader *reader, const json_t *schema, const char *keyword, const json_t *negated);
+
+#endif

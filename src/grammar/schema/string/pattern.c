@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "grammar/schema/string/pattern.h"
+
+#include "grammar/matcher.h"
+#include "grammar/regex/regex.h"
+#include "grammar/schema/string/json_string.h"
+
+#include <string.h>
+
+static gb_expression express_class(void *user, gb_expressions *expressions, const gb_character_range *ranges,
+                                   size_t count) {
+    (void)expressions;
+    return gb_express_plain(user, ranges, count);
+}
+
+/* around: may stand at a side that has no anchor. */
+static gb_expression read_regex(gb_schema_reader *reader, const json_t *schema, const char *keyword,
+                                const char *text, gb_expression around) {
+    const gb_regex_options options = {.characters = express_class, .user = reader, .around = around};
+    gb_regex regex = {0};
+    gumbel_error error;
+    if (gb_schema_failed(reader))
+        return 0;
+    const gumbel_status status =
+        gb_read_regex(reader->expressions, text, strlen(text), &options, &regex, &error);
+    return status == GUMBEL_OK ? regex.expression
+                               : gb_schema_fail(reader, schema, keyword, status, "%s", error.message);
+}
+
+gb_expression gb_express_pattern(gb_schema_reader *reader, const json_t *schema, const char *keyword,
+                                 const char *pattern) {
+    const json_t *known = json_object_get(reader->strings->patterns, pattern);
+    if (known)
+        return (gb_expression)json_integer_value(known);
+    const gb_expression any =
+        gb_express_repeat(reader->expressions, reader->strings->plain_character, 0, GB_NO_END);
+    const gb_expression found = read_regex(reader, schema, keyword, pattern, any);
+    if (found && json_object_set_new(reader->strings->patterns, pattern, json_integer(found)) != 0)
+        return gb_schema_no_memory(reader);
+    return found;
+}
+
+gb_expression gb_express_format(gb_schema_reader *reader, const json_t *schema, const char *format) {
+    static const struct {
+        const char *name, *regex;
+    } formats[] = {
+#define GB_FORMAT(name, regex) {name, regex},
+#include "grammar/schema/string/formats.def"
+#undef GB_FORMAT
+    };
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
+        if (strcmp(formats[i].name, format) == 0)
+            return formats[i].regex ? read_regex(reader, schema, "format", formats[i].regex, 0) : 0;
+    return gb_schema_fail(reader, schema, "format", GUMBEL_ERROR_UNSUPPORTED, "'%s' is not known here",
+                          format);
+}
+
+/* ---- Texts that an expression has ---------------------------------------------------------------------- */
+
+static bool compile(gb_schema_reader *reader, gb_tried *tried) {
+    const gb_grammar_limits limits = {.dfa_states = 10000, .work = 5000000};
+    gumbel_error error;
+    const gumbel_status status =
+        gb_grammar_compile(reader->expressions, tried->expression, &limits, &tried->grammar, &error);
+    /* ARGUMENT: it has no text. */
+    if (status != GUMBEL_OK && status != GUMBEL_ERROR_ARGUMENT)
+        gb_expressions_fail(reader->expressions, status, "%s", error.message);
+    return !gb_schema_failed(reader);
+}
+
+/* NULL after an error. */
+static const gb_tried *find_tried(gb_schema_reader *reader, gb_expression expression) {
+    gb_tried *tried = &reader->tried[expression % GB_MAX_TRIED];
+    if (tried->expression == expression)
+        return tried;
+    gb_grammar_destroy(tried->grammar);
+    *tried = (gb_tried){.expression = expression};
+    return compile(reader, tried) ? tried : NULL;
+}
+
+void gb_free_tried(gb_schema_reader *reader) {
+    for (size_t i = 0; i < GB_MAX_TRIED; i++)
+        gb_grammar_destroy(reader->tried[i].grammar);
+}
+
+static bool accepts(gb_schema_reader *reader, gb_matcher *matcher, const gb_byte_buffer *text) {
+    gumbel_error error;
+    size_t taken = 0;
+    while (taken < text->size && gb_matcher_accept_byte(matcher, text->data[taken]))
+        taken++;
+    const bool has_ended = taken == text->size && gb_matcher_may_end(matcher);
+    if (gb_matcher_error(matcher, &error) != GUMBEL_OK)
+        gb_expressions_fail(reader->expressions, error.status, "%s", error.message);
+    return has_ended && !gb_schema_failed(reader);
+}
+
+bool gb_expression_has(gb_schema_reader *reader, gb_expression expression, const char *text, size_t length) {
+    gb_byte_buffer spelled = {0};
+    gb_matcher *matcher = NULL;
+    gumbel_error error;
+    const gb_tried *tried = gb_schema_failed(reader) ? NULL : find_tried(reader, expression);
+    if (!tried || !tried->grammar)
+        return false;
+    gb_spell(reader, text, length, &spelled);
+    const gumbel_status status = gb_matcher_create(tried->grammar, NULL, NULL, &matcher, &error);
+    if (spelled.failed)
+        gb_schema_no_memory(reader);
+    else if (status != GUMBEL_OK)
+        gb_expressions_fail(reader->expressions, status, "%s", error.message);
+    const bool has = !gb_schema_failed(reader) && accepts(reader, matcher, &spelled);
+    gb_matcher_destroy(matcher);
+    gb_buffer_free(&spelled);
+    return has;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Regular expressions of `pattern` and `patternProperties`, and `format`, over the characters of a JSON
+ * string in their one spelling.
+ */
+#ifndef GUMBEL_GRAMMAR_SCHEMA_STRING_PATTERN_H
+#define GUMBEL_GRAMMAR_SCHEMA_STRING_PATTERN_H
+
+#include "grammar/schema/reader/reader.h"
+
+/* The strings, without quotes, in which the pattern is found. schema and keyword are named in errors. */
+gb_expression gb_express_pattern(gb_schema_reader *reader, const json_t *schema, const char *keyword,
+                                 const char *pattern);
+
+/* Strings of this format; 0 and no error: of any. */
+gb_expression gb_express_format(gb_schema_reader *reader, const json_t *schema, const char *format);
+
+/* Whether the text is one of the regular expression's, which may be of any of these functions. */
+bool gb_expression_has(gb_schema_reader *reader, gb_expression expression, const char *text, size_t length);
+void gb_free_tried(gb_schema_reader *reader);
+
+#endif
