@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { MOST_REQUESTS = 48, MOST_ANSWERS = 8, MOST_PROMPT = 64, MOST_LIST = 24, MOST_MESSAGES = 2 };
 
-/* A request that was submitted, and what is heard of it. */
+/* A request that was submitted, and what its events said. */
 typedef struct asked {
     struct play *play;
     uint32_t answers; /* that were taken; 0: refused */
@@ -37,7 +37,7 @@ typedef struct play {
     asked requests[MOST_REQUESTS];
     atomic_uint count;    /* of them */
     atomic_ullong clock;  /* milliseconds, one more for each look */
-    atomic_bool is_ended; /* the scheduler is destroyed: nothing may be heard */
+    atomic_bool is_ended; /* the scheduler is destroyed: no event may come */
     /* of the submission to come */
     int32_t prompt[MOST_PROMPT], stop_tokens[MOST_LIST];
     uint32_t branches[MOST_LIST];
@@ -70,7 +70,7 @@ static double clock_of(void *user) {
 
 static void submit_another(play *p);
 
-static void hear(void *user, const gumbel_event *event) {
+static void handle_event(void *user, const gumbel_event *event) {
     asked *a = user;
     must_be(!a->play->is_ended, "an event after the end");
     must_be(event->answer < MOST_ANSWERS && a->last_events[event->answer] == 0,
@@ -101,7 +101,7 @@ static asked *next_request(play *p) {
 /* The number may be needed by a callback before it is known here. */
 static gumbel_status submit_as(play *p, asked *a, gumbel_submission *submission) {
     const uint32_t answers = submission->answers > 0 ? submission->answers : 1;
-    submission->callback = submission->callback ? hear : NULL;
+    submission->callback = submission->callback ? handle_event : NULL;
     submission->user = a;
     gumbel_error error = {.status = GUMBEL_OK};
     const gumbel_status status = gumbel_scheduler_submit(p->scheduler, submission, &a->number, &error);
@@ -114,8 +114,11 @@ static gumbel_status submit_as(play *p, asked *a, gumbel_submission *submission)
 static void submit_another(play *p) {
     static const int32_t prompt[] = {5, 6, 7};
     asked *a = next_request(p);
-    gumbel_submission submission = {
-        .size = sizeof submission, .tokens = prompt, .token_count = 3, .callback = hear, .max_new_tokens = 2};
+    gumbel_submission submission = {.size = sizeof submission,
+                                    .tokens = prompt,
+                                    .token_count = 3,
+                                    .callback = handle_event,
+                                    .max_new_tokens = 2};
     if (a)
         submit_as(p, a, &submission);
 }
@@ -207,7 +210,7 @@ static void cut_short(gumbel_submission *submission, uint8_t kind) {
 
 static void submit(play *p) {
     asked *a = next_request(p);
-    gumbel_submission submission = {.size = sizeof submission, .callback = hear};
+    gumbel_submission submission = {.size = sizeof submission, .callback = handle_event};
     const uint8_t kind = next(p);
     if (!a)
         return;

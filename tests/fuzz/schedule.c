@@ -175,7 +175,7 @@ static void answer_all_alone(load *l) {
 
 /* ---- Together ------------------------------------------------------------------------------------------ */
 
-static void hear(void *user, const gumbel_event *event) {
+static void handle_event(void *user, const gumbel_event *event) {
     outcome *o = &((asked *)user)->found[event->answer];
     add_text(o, event->text, event->text_length);
     if (event->type == GUMBEL_EVENT_TOKEN) {
@@ -200,7 +200,7 @@ static void *submit_some(void *user) {
         asked *a = &l->requests[i];
         gumbel_error told;
         uint64_t number;
-        a->submission.callback = hear;
+        a->submission.callback = handle_event;
         a->submission.user = a;
         pause_for(a->pause);
         const gumbel_status status = gumbel_scheduler_submit(l->scheduler, &a->submission, &number, &told);

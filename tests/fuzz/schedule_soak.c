@@ -202,7 +202,7 @@ static void draw_request(soak *s, asked *a) {
 
 /* ---- Callers ------------------------------------------------------------------------------------------- */
 
-static void hear(void *user, const gumbel_event *event) {
+static void handle_event(void *user, const gumbel_event *event) {
     asked *a = user;
     if (atomic_load(&a->last_events) > 0)
         fail_case("an event after the last one");
@@ -227,7 +227,7 @@ static void submit(soak *s, asked *a) {
     gumbel_error told;
     uint64_t number;
     gumbel_status status;
-    submission.callback = hear;
+    submission.callback = handle_event;
     submission.user = a;
     submission.priority = a->priority;
     submission.deadline_seconds = a->has_deadline ? a->deadline : 0;

@@ -112,7 +112,7 @@ static void what_follows_is_drawn(void **state) {
     check_equal(&free_one, &half);
 }
 
-static void hear(void *user, const gumbel_event *event) {
+static void handle_event(void *user, const gumbel_event *event) {
     answer *a = user;
     if (event->type == GUMBEL_EVENT_TOKEN) {
         a->tokens[a->count] = event->token;
@@ -128,7 +128,7 @@ static void submit(gumbel_scheduler *scheduler, uint64_t seed, const answer *for
     const gumbel_submission submission = {.size = sizeof submission,
                                           .tokens = prompt,
                                           .token_count = PROMPT,
-                                          .callback = hear,
+                                          .callback = handle_event,
                                           .user = a,
                                           .sampling = &warm,
                                           .has_seed = true,

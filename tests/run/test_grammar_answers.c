@@ -126,7 +126,7 @@ static void check_person(const answer *a) {
     json_decref(person);
 }
 
-static void hear(void *user, const gumbel_event *event) {
+static void handle_event(void *user, const gumbel_event *event) {
     answer *a = (answer *)user + event->answer;
     if (event->type == GUMBEL_EVENT_TOKEN)
         add(a, event->token, event->text, event->text_length);
@@ -149,7 +149,7 @@ static void answer_together(bundled *b, uint64_t seed, answer *answers) {
     const gumbel_submission submission = {.size = sizeof submission,
                                           .tokens = b->prompt,
                                           .token_count = b->prompt_count,
-                                          .callback = hear,
+                                          .callback = handle_event,
                                           .user = answers,
                                           .sampling = &sampling,
                                           .has_seed = true,

@@ -43,7 +43,7 @@ static uint64_t spills(void) {
     return stats.spills;
 }
 
-static void the_youngest_gives_way(void **state) {
+static void the_youngest_is_spilled(void **state) {
     for (int recurrent = 0; recurrent < 2; recurrent++) {
         (void)state;
         begin(recurrent == 1, (gumbel_scheduler_options){.state_bytes = 700});
@@ -59,7 +59,7 @@ static void the_youngest_gives_way(void **state) {
 }
 
 /* Whoever has a higher priority stays, also if it came last. */
-static void the_lowest_priority_gives_way(void **state) {
+static void the_lowest_priority_is_spilled(void **state) {
     static const int32_t priorities[REQUESTS] = {0, 1, 0, 1};
     (void)state;
     begin(true, (gumbel_scheduler_options){.state_bytes = 700});
@@ -151,8 +151,8 @@ static void admission_counts_what_answers_will_need(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_youngest_gives_way),
-        cmocka_unit_test(the_lowest_priority_gives_way),
+        cmocka_unit_test(the_youngest_is_spilled),
+        cmocka_unit_test(the_lowest_priority_is_spilled),
         cmocka_unit_test(a_device_without_memory),
         cmocka_unit_test(spilled_answers_can_be_cancelled),
         cmocka_unit_test(without_host_memory_the_youngest_fails),

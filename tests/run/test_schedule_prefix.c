@@ -254,9 +254,9 @@ static void nobody_keeps_what_should_not_be_kept(void **state) {
     end_case(&c);
 }
 
-/* Three conversations in turn on two slots: the one used least recently gives way, into host memory where
+/* Three conversations in turn on two slots: the one used least recently is evicted, into host memory where
  * there is room, and comes back from there. */
-static void the_least_recently_used_gives_way(void **state) {
+static void the_least_recently_used_is_evicted(void **state) {
     for (int kept_on_host = 0; kept_on_host < 2; kept_on_host++) {
         int32_t tokens[3][100];
         (void)state;
@@ -333,7 +333,7 @@ int main(void) {
         cmocka_unit_test(a_rerun_can_be_interrupted),
         cmocka_unit_test(a_rerun_that_fails_drops_what_was_kept),
         cmocka_unit_test(nobody_keeps_what_should_not_be_kept),
-        cmocka_unit_test(the_least_recently_used_gives_way),
+        cmocka_unit_test(the_least_recently_used_is_evicted),
         cmocka_unit_test(any_mix_has_the_tokens_of_cold_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

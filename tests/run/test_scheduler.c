@@ -22,13 +22,13 @@ static _Thread_local gumbel_error error;
 static const int32_t prompt[] = {5, 6, 7};
 
 /* What a request's callback got; read by the test when the scheduler's thread has ended it. */
-typedef struct heard {
+typedef struct received {
     atomic_uint tokens, last_events;
     gumbel_status status;
     gumbel_finish finish;
-    unsigned ended_as;  /* the how many-th of all */
-    struct heard *next; /* is asked for at the first token */
-} heard;
+    unsigned ended_as;     /* the how many-th of all */
+    struct received *next; /* is asked for at the first token */
+} received;
 
 static atomic_int seconds; /* what the clock shows */
 static unsigned ended;     /* the scheduler's thread's */
@@ -45,25 +45,25 @@ static void begin(uint32_t slots, gumbel_scheduler_options options, bool has_gat
     assert_ok(gb_scheduler_create(&fake.base, &options, test_clock, NULL, &scheduler, &error), &error);
 }
 
-static void listen(void *user, const gumbel_event *event);
+static void handle_event(void *user, const gumbel_event *event);
 
-static gumbel_submission request_for(heard *to, uint32_t answer) {
+static gumbel_submission request_for(received *to, uint32_t answer) {
     return (gumbel_submission){.size = sizeof(gumbel_submission),
                                .tokens = prompt,
                                .token_count = 3,
                                .max_new_tokens = answer,
                                .has_seed = true,
-                               .callback = listen,
+                               .callback = handle_event,
                                .user = to};
 }
 
-static gumbel_status ask(heard *to, uint32_t answer, uint64_t *number) {
+static gumbel_status ask(received *to, uint32_t answer, uint64_t *number) {
     const gumbel_submission submission = request_for(to, answer);
     return gumbel_scheduler_submit(scheduler, &submission, number, &error);
 }
 
-static void listen(void *user, const gumbel_event *event) {
-    heard *to = user;
+static void handle_event(void *user, const gumbel_event *event) {
+    received *to = user;
     if (event->type == GUMBEL_EVENT_TOKEN) {
         if (atomic_fetch_add(&to->tokens, 1) == 0 && to->next)
             assert_int_equal(ask(to->next, 2, NULL), GUMBEL_OK);
@@ -77,7 +77,7 @@ static void listen(void *user, const gumbel_event *event) {
 
 static void cancelled_while_a_step_runs(void **state) {
     (void)state;
-    heard to[2] = {{.tokens = 0}};
+    received to[2] = {{.tokens = 0}};
     uint64_t number;
     begin(2, (gumbel_scheduler_options){0}, true);
     assert_ok(ask(&to[0], 5, &number), &error);
@@ -100,7 +100,7 @@ static void cancelled_while_a_step_runs(void **state) {
 /* Who comes while a step runs is put in order at its end. */
 static void priorities_of_those_that_come_while_a_step_runs(void **state) {
     (void)state;
-    heard to[4] = {{.tokens = 0}};
+    received to[4] = {{.tokens = 0}};
     begin(1, (gumbel_scheduler_options){0}, true);
     ended = 0;
     assert_ok(ask(&to[0], 2, NULL), &error);
@@ -119,7 +119,7 @@ static void priorities_of_those_that_come_while_a_step_runs(void **state) {
 /* In the middle of a step, in the queue; who has time goes on. */
 static void deadlines_that_pass_while_a_step_runs(void **state) {
     (void)state;
-    heard to[3] = {{.tokens = 0}};
+    received to[3] = {{.tokens = 0}};
     begin(1, (gumbel_scheduler_options){0}, true);
     for (int i = 0; i < 3; i++) {
         gumbel_submission submission = request_for(&to[i], 5);
@@ -142,7 +142,7 @@ static void deadlines_that_pass_while_a_step_runs(void **state) {
 /* The last answer is run again as a prompt while nobody waits; draining waits for no such step. */
 static void idle_time_is_used(void **state) {
     (void)state;
-    heard to[2] = {{.tokens = 0}};
+    received to[2] = {{.tokens = 0}};
     gumbel_scheduler_stats stats = {.size = sizeof stats};
     fake_slots_init(&fake, 2, 64, 32, false);
     fake.base.reuse = GB_REUSE_PROMPT;
@@ -169,7 +169,7 @@ static void idle_time_is_used(void **state) {
 
 static void a_full_queue_refuses(void **state) {
     (void)state;
-    heard to[5] = {{.tokens = 0}};
+    received to[5] = {{.tokens = 0}};
     begin(1, (gumbel_scheduler_options){.max_queued = 2}, true);
     assert_ok(ask(&to[0], 1, NULL), &error);
     fake_wait_for_step(&fake, 1);
@@ -191,7 +191,7 @@ static void a_full_queue_refuses(void **state) {
 /* Requests in the queue, in a slot and in the middle of a step, when it all ends. */
 static void destroying_ends_everything_once(void **state) {
     (void)state;
-    heard to[REQUESTS] = {{.tokens = 0}};
+    received to[REQUESTS] = {{.tokens = 0}};
     begin(4, (gumbel_scheduler_options){0}, true);
     for (int i = 0; i < REQUESTS; i++)
         assert_ok(ask(&to[i], 100, NULL), &error);
@@ -204,7 +204,7 @@ static void destroying_ends_everything_once(void **state) {
 
 static void callbacks_submit(void **state) {
     (void)state;
-    heard to[3] = {{.tokens = 0}};
+    received to[3] = {{.tokens = 0}};
     to[0].next = &to[1];
     to[1].next = &to[2];
     begin(1, (gumbel_scheduler_options){0}, true);
@@ -225,7 +225,7 @@ static void callbacks_submit(void **state) {
 typedef struct caller {
     pthread_t thread;
     unsigned number;
-    heard to[EACH];
+    received to[EACH];
 } caller;
 
 static void *call(void *user) {

@@ -34,7 +34,7 @@ typedef struct server {
     gumbel_session *alone;
 } server;
 
-typedef struct heard {
+typedef struct received {
     int32_t prompt[CONTEXT];
     size_t prompt_count;
     gumbel_generated tokens[ANSWER];
@@ -43,7 +43,7 @@ typedef struct heard {
     uint32_t count;
     gumbel_usage usage;
     gumbel_status status;
-} heard;
+} received;
 
 #define MESSAGE(...) ((gumbel_message){.size = sizeof(gumbel_message), __VA_ARGS__})
 
@@ -79,8 +79,8 @@ static gumbel_scheduler_stats stats_of(const server *s) {
     return stats;
 }
 
-static void hear(void *user, const gumbel_event *event) {
-    heard *to = (heard *)user + event->answer;
+static void handle_event(void *user, const gumbel_event *event) {
+    received *to = (received *)user + event->answer;
     if (event->type != GUMBEL_EVENT_TOKEN) {
         to->status = event->status;
         to->usage = *event->usage;
@@ -101,9 +101,9 @@ static void hear(void *user, const gumbel_event *event) {
 
 static const gumbel_sampling sampling = {.size = sizeof sampling, .temperature = 1, .top_p = 1};
 
-static gumbel_submission ask(const server *s, const gumbel_message *messages, size_t count, heard *to) {
+static gumbel_submission ask(const server *s, const gumbel_message *messages, size_t count, received *to) {
     return (gumbel_submission){.size = sizeof(gumbel_submission),
-                               .callback = hear,
+                               .callback = handle_event,
                                .user = to,
                                .sampling = &sampling,
                                .has_seed = true,
@@ -130,7 +130,7 @@ static uint64_t run(const server *s, const gumbel_submission *submission) {
 
 /* The answer is that of a fresh session to the encoded conversation. */
 static void assert_as_alone(const server *s, const gumbel_message *messages, size_t count, uint32_t answer,
-                            const heard *found) {
+                            const received *found) {
     static int32_t tokens[CONTEXT];
     size_t token_count;
     const gumbel_generate_options options = {.size = sizeof options,
@@ -186,7 +186,7 @@ static void a_system_message_is_run_once(void **state) {
         begin(&s, models[m]);
         fill_system(&s, system);
         for (int i = 0; i < 3; i++) {
-            static heard to;
+            static received to;
             const gumbel_message messages[] = {MESSAGE(.role = "system", .content = system),
                                                MESSAGE(.role = "user", .content = questions[i])};
             memset(&to, 0, sizeof to);
@@ -216,7 +216,7 @@ static void a_turn_that_parts_in_the_generation_prompt(void **state) {
     (void)state;
     for (int m = 0; m < 2; m++) {
         static int32_t first[CONTEXT], second[CONTEXT];
-        static heard to[2];
+        static received to[2];
         char question[1024] = "Who is the baker";
         server s;
         begin(&s, models[m]);
@@ -244,7 +244,7 @@ static void a_turn_that_parts_in_the_generation_prompt(void **state) {
 static void answers_are_forks_with_seeds_of_their_own(void **state) {
     (void)state;
     for (int m = 0; m < 2; m++) {
-        static heard to[ANSWERS];
+        static received to[ANSWERS];
         server s;
         const gumbel_message message = MESSAGE(.role = "user", .content = "Tell me a story of the baker.");
         begin(&s, models[m]);
@@ -262,7 +262,7 @@ static void answers_are_forks_with_seeds_of_their_own(void **state) {
 
 static void conversations_that_are_refused(void **state) {
     (void)state;
-    static heard to;
+    static received to;
     server s;
     begin(&s, models[0]);
     const gumbel_message message = MESSAGE(.role = "user", .content = "Why?"),

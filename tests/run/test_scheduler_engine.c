@@ -37,7 +37,7 @@ static gumbel_engine *make_engine(const gumbel_program *program, int slots) {
     return engine;
 }
 
-static void hear(void *user, const gumbel_event *event) {
+static void handle_event(void *user, const gumbel_event *event) {
     turn *to = user;
     if (event->type == GUMBEL_EVENT_TOKEN) {
         to->tokens[to->count] = event->token;
@@ -52,7 +52,7 @@ static void ask(gumbel_scheduler *scheduler, const int32_t *tokens, uint32_t cou
     const gumbel_submission submission = {.size = sizeof submission,
                                           .tokens = tokens,
                                           .token_count = count,
-                                          .callback = hear,
+                                          .callback = handle_event,
                                           .user = to,
                                           .sampling = &sampling,
                                           .has_seed = true,
@@ -221,7 +221,7 @@ static void stop_tokens_wait_for_min_new_tokens(void **state) {
     gumbel_submission submission = {.size = sizeof submission,
                                     .tokens = tokens,
                                     .token_count = FIRST,
-                                    .callback = hear,
+                                    .callback = handle_event,
                                     .user = &stopped,
                                     .sampling = &sampling,
                                     .has_seed = true,

@@ -130,17 +130,17 @@ static uint32_t cut(const gb_slots_of_engine *slots, uint32_t slot, uint32_t end
     return slots->needs_snapshots ? 0 : wanted;
 }
 
-static void stand_behind(fake_slot *slot, const gb_first_tokens *prefix) {
+static void set_prefix(fake_slot *slot, const gb_token_prefix *prefix) {
     slot->position = prefix->position;
     slot->drawn = prefix->position >= prefix->prompt_end ? prefix->tokens[prefix->position] : -1;
 }
 
 static gumbel_status take(gb_slots_of_engine *slots, uint32_t from, uint32_t to,
-                          const gb_first_tokens *prefix, gumbel_error *error) {
+                          const gb_token_prefix *prefix, gumbel_error *error) {
     (void)error;
     fake_slot *target = &own(slots)->slots[to];
     *target = own(slots)->slots[from]; /* later tokens stay, to be overwritten */
-    stand_behind(target, prefix);
+    set_prefix(target, prefix);
     return GUMBEL_OK;
 }
 
@@ -156,14 +156,14 @@ static gumbel_status save(gb_slots_of_engine *slots, uint32_t slot, gb_saved_sta
     return GUMBEL_OK;
 }
 
-static gumbel_status load(gb_slots_of_engine *slots, uint32_t slot, const gb_first_tokens *prefix,
+static gumbel_status load(gb_slots_of_engine *slots, uint32_t slot, const gb_token_prefix *prefix,
                           gb_saved_states saved, const gb_byte_buffer *buffer, gumbel_error *error) {
     (void)error;
     fake_slot *to = &own(slots)->slots[slot];
     memcpy(&to->hash, buffer->data, sizeof to->hash);
     if (saved == GB_SAVED_ALL)
         memcpy(to->tokens, buffer->data + sizeof to->hash, prefix->position * sizeof *to->tokens);
-    stand_behind(to, prefix);
+    set_prefix(to, prefix);
     return GUMBEL_OK;
 }
 

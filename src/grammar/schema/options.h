@@ -20,7 +20,7 @@ typedef enum gb_schema_space {
 } gb_schema_space;
 
 #define GB_ARGUMENT_DIGITS 18 /* so that an integer fits into 64 bits */
-#define GB_USUAL_SPACE 20     /* white-space characters in a row, GB_SPACE_FLEXIBLE and GB_SPACE_LINES */
+#define GB_DEFAULT_SPACE 20   /* white-space characters in a row, GB_SPACE_FLEXIBLE and GB_SPACE_LINES */
 
 /* How the arguments of a tool's call are written where that is not JSON. Expressions are of the same
  * gb_expressions as what is made of them. */
@@ -36,10 +36,11 @@ typedef struct gb_argument_form {
 /* Zeroed: the defaults. */
 typedef struct gb_schema_options {
     gb_schema_space space;
-    uint32_t longest_space; /* flexible, lines: characters in a row; 0: GB_USUAL_SPACE; GB_NO_END: no limit */
-    bool in_order;          /* members stand in the order of `properties`, others behind them */
-    bool one_of_as_any_of;  /* oneOf is taken as anyOf where its branches may overlap, not refused */
-    bool unknown_allowed;   /* keywords that no draft has are annotations, not refused */
+    uint32_t
+        longest_space; /* flexible, lines: characters in a row; 0: GB_DEFAULT_SPACE; GB_NO_END: no limit */
+    bool in_order;     /* members stand in the order of `properties`, others behind them */
+    bool one_of_as_any_of; /* oneOf is taken as anyOf where its branches may overlap, not refused */
+    bool unknown_allowed;  /* keywords that no draft has are annotations, not refused */
     /* The values are arguments, written so, and typed again by those who read them: numbers have at most
      * GB_ARGUMENT_DIGITS digits before their point and behind it. NULL: they are JSON. */
     const gb_argument_form *form;

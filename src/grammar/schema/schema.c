@@ -27,7 +27,7 @@ static gb_expression shared(gb_schema_reader *reader, const char *what, gb_expre
 static gb_expression between_tokens(gb_schema_reader *reader) {
     static const gb_character_range blanks[] = {{' ', ' '}, {'\t', '\t'}, {'\n', '\n'}, {'\r', '\r'}};
     gb_expressions *expressions = reader->expressions;
-    const uint32_t longest = reader->options.longest_space ? reader->options.longest_space : GB_USUAL_SPACE;
+    const uint32_t longest = reader->options.longest_space ? reader->options.longest_space : GB_DEFAULT_SPACE;
     if (reader->options.space == GB_SPACE_FLEXIBLE)
         return gb_express_repeat(expressions, gb_express_characters(expressions, blanks, 4), 0, longest);
     if (reader->options.space != GB_SPACE_LINES)

@@ -128,7 +128,7 @@ static void resume(gb_serving_schedule *schedule, gb_answer *answer, uint64_t ne
     gumbel_error error;
     make_room(schedule, needed);
     const uint32_t slot = gb_free_slot(schedule);
-    const gb_first_tokens prefix = gb_sequence_prefix(sequence, sequence->position);
+    const gb_token_prefix prefix = gb_sequence_prefix(sequence, sequence->position);
     const gumbel_status status = schedule->slots->functions->load(
         schedule->slots, slot, &prefix, GB_SAVED_ALL, &sequence->saved->bytes, &error);
     if (status != GUMBEL_OK) {

@@ -69,19 +69,19 @@ bool gb_uses_all(const gb_serving_schedule *schedule, const gb_sequence *sequenc
 
 /* Brings the source's states into the slot and cuts them. A staged snapshot has all of them as they are. */
 static gumbel_status bring(gb_slots_of_engine *slots, const gb_sequence *source, const gb_snapshot *snapshot,
-                           const gb_first_tokens *prefix, uint32_t slot, gumbel_error *error) {
+                           const gb_token_prefix *prefix, uint32_t slot, gumbel_error *error) {
     if (snapshot && snapshot->saved->stage)
         return slots->functions->take(slots, snapshot->saved->slot, slot, prefix, error);
     if (source->place == GB_PLACE_SLOT)
         return slots->functions->take(slots, source->slot, slot, prefix, error);
-    const gb_first_tokens whole = gb_sequence_prefix(source, source->position);
+    const gb_token_prefix whole = gb_sequence_prefix(source, source->position);
     GB_TRY(slots->functions->load(slots, slot, &whole, GB_SAVED_ALL, &source->saved->bytes, error));
     return slots->functions->take(slots, slot, slot, prefix, error);
 }
 
 /* Puts a snapshot's states, if there is one, in place of what could not be cut at the prefix's position. */
 static gumbel_status restore(gb_slots_of_engine *slots, const gb_snapshot *snapshot,
-                             const gb_first_tokens *prefix, uint32_t slot, gumbel_error *error) {
+                             const gb_token_prefix *prefix, uint32_t slot, gumbel_error *error) {
     if (!snapshot || snapshot->saved->stage)
         return GUMBEL_OK;
     return slots->functions->load(slots, slot, prefix, GB_SAVED_WITHOUT_CACHES, &snapshot->saved->bytes,
@@ -93,7 +93,7 @@ gumbel_status gb_cut_back(gb_serving_schedule *schedule, gb_sequence *sequence, 
     gb_slots_of_engine *slots = schedule->slots;
     const gb_snapshot *snapshot;
     const uint32_t position = position_of(schedule, sequence, wanted, &snapshot);
-    const gb_first_tokens prefix = gb_sequence_prefix(sequence, position);
+    const gb_token_prefix prefix = gb_sequence_prefix(sequence, position);
     sequence->position = position;
     if (position == 0) {
         slots->functions->clear(slots, sequence->slot);
@@ -107,7 +107,7 @@ gumbel_status gb_begin_with(gb_serving_schedule *schedule, gb_answer *answer, co
                             uint32_t position, uint32_t slot, gumbel_error *error) {
     gb_slots_of_engine *slots = schedule->slots;
     const gb_snapshot *snapshot;
-    const gb_first_tokens prefix = gb_sequence_prefix(answer->sequence, position);
+    const gb_token_prefix prefix = gb_sequence_prefix(answer->sequence, position);
     position_of(schedule, source, position, &snapshot);
     gumbel_status status = bring(slots, source, snapshot, &prefix, slot, error);
     if (status == GUMBEL_OK)

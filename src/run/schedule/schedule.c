@@ -192,8 +192,8 @@ static void end_lost(gb_serving_schedule *schedule, gumbel_status status, const 
             fail(schedule, answer, status, error->message);
 }
 
-/* Frees memory of the device. False: the step's only answer has all of it. */
-static bool give_way(gb_serving_schedule *schedule) {
+/* False: the step's only answer has all of it, and nothing else can be freed. */
+static bool free_device_memory(gb_serving_schedule *schedule) {
     if (gb_evict(schedule))
         return true;
     schedule->is_short = true;
@@ -221,7 +221,7 @@ static void run_alone(gb_serving_schedule *schedule, size_t count) {
 static void recover(gb_serving_schedule *schedule, size_t count, gumbel_status status,
                     const gumbel_error *error) {
     end_lost(schedule, status, error);
-    if (status == GUMBEL_ERROR_MEMORY && give_way(schedule))
+    if (status == GUMBEL_ERROR_MEMORY && free_device_memory(schedule))
         return;
     if (count > 1 && schedule->slots->reuse != GB_REUSE_NONE) {
         run_alone(schedule, count);

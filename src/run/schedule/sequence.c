@@ -28,8 +28,8 @@ void gb_sequence_destroy(gb_sequence *sequence) {
     gb_free(sequence);
 }
 
-gb_first_tokens gb_sequence_prefix(const gb_sequence *sequence, uint32_t position) {
-    return (gb_first_tokens){
+gb_token_prefix gb_sequence_prefix(const gb_sequence *sequence, uint32_t position) {
+    return (gb_token_prefix){
         .tokens = sequence->tokens, .position = position, .prompt_end = sequence->prompt_end};
 }
 

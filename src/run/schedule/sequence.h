@@ -57,7 +57,7 @@ gb_sequence *gb_sequence_create(const int32_t *prompt, uint32_t prompt_count, ui
 void gb_sequence_destroy(gb_sequence *sequence);
 
 /* The sequence's first tokens as a slot is to know them. */
-gb_first_tokens gb_sequence_prefix(const gb_sequence *sequence, uint32_t position);
+gb_token_prefix gb_sequence_prefix(const gb_sequence *sequence, uint32_t position);
 
 /* Saves states of the sequence's slot, counted in *total. */
 gumbel_status gb_save_states(gb_slots_of_engine *slots, const gb_sequence *sequence, gb_saved_states which,

@@ -85,8 +85,8 @@ static uint32_t cut(const gb_slots_of_engine *slots, uint32_t slot, uint32_t end
     return gb_can_truncate(s->engine->program, written_end, whole_position, wanted) ? wanted : 0;
 }
 
-/* Lets the session stand behind a prefix. */
-static void stand_behind(gumbel_session *session, const gb_first_tokens *prefix) {
+/* Makes the session one that has run the prefix. */
+static void set_prefix(gumbel_session *session, const gb_token_prefix *prefix) {
     const bool answers = prefix->position >= prefix->prompt_end;
     memmove(session->tokens, prefix->tokens, prefix->position * sizeof *session->tokens);
     for (uint32_t i = 0; i < prefix->position; i++)
@@ -99,7 +99,7 @@ static void stand_behind(gumbel_session *session, const gb_first_tokens *prefix)
 }
 
 static gumbel_status take(gb_slots_of_engine *slots, uint32_t from, uint32_t to,
-                          const gb_first_tokens *prefix, gumbel_error *error) {
+                          const gb_token_prefix *prefix, gumbel_error *error) {
     const session_slots *s = own(slots);
     gb_backend *backend = s->engine->backend;
     if (from != to) {
@@ -107,7 +107,7 @@ static gumbel_status take(gb_slots_of_engine *slots, uint32_t from, uint32_t to,
         s->sessions[to]->written_end = s->sessions[from]->written_end;
         s->sessions[to]->whole_position = s->sessions[from]->whole_position;
     }
-    stand_behind(s->sessions[to], prefix);
+    set_prefix(s->sessions[to], prefix);
     return GUMBEL_OK;
 }
 
@@ -140,13 +140,13 @@ static gumbel_status read_bytes(void *user, void *data, uint64_t size, gumbel_er
     return GUMBEL_OK;
 }
 
-static gumbel_status load(gb_slots_of_engine *slots, uint32_t slot, const gb_first_tokens *prefix,
+static gumbel_status load(gb_slots_of_engine *slots, uint32_t slot, const gb_token_prefix *prefix,
                           gb_saved_states saved, const gb_byte_buffer *buffer, gumbel_error *error) {
     const session_slots *s = own(slots);
     gb_backend *backend = s->engine->backend;
     buffer_reader reader = {.buffer = buffer};
     GB_TRY(backend->functions->load_slot(backend, slot, prefix->position, saved, read_bytes, &reader, error));
-    stand_behind(s->sessions[slot], prefix);
+    set_prefix(s->sessions[slot], prefix);
     s->sessions[slot]->written_end = s->sessions[slot]->whole_position = prefix->position;
     return GUMBEL_OK;
 }

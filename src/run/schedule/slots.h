@@ -27,11 +27,11 @@ typedef struct gb_step_part {
 } gb_step_part;
 
 /* A sequence's first tokens, as a slot is to know them. */
-typedef struct gb_prefix {
+typedef struct gb_token_prefix {
     const int32_t *tokens; /* [position], and the one that follows if that is behind prompt_end */
     uint32_t position;
     uint32_t prompt_end; /* tokens before it were run as a prompt */
-} gb_first_tokens;
+} gb_token_prefix;
 
 #define GB_NO_SLOT UINT32_MAX
 
@@ -54,14 +54,14 @@ typedef struct gb_slots_functions {
     /* Copies the states of slot `from` into `to`, or none where they are the same slot, and cuts that one at
      * the prefix's position. What cannot be cut there is loaded afterwards. Errors: MEMORY. */
     gumbel_status (*take)(gb_slots_of_engine *slots, uint32_t from, uint32_t to,
-                          const gb_first_tokens *prefix, gumbel_error *error);
+                          const gb_token_prefix *prefix, gumbel_error *error);
 
     /* Appends the slot's states at its position to the buffer. Errors: MEMORY, BACKEND. */
     gumbel_status (*save)(gb_slots_of_engine *slots, uint32_t slot, gb_saved_states saved,
                           gb_byte_buffer *buffer, gumbel_error *error);
 
     /* Gives the slot states that were saved at the prefix's position. */
-    gumbel_status (*load)(gb_slots_of_engine *slots, uint32_t slot, const gb_first_tokens *prefix,
+    gumbel_status (*load)(gb_slots_of_engine *slots, uint32_t slot, const gb_token_prefix *prefix,
                           gb_saved_states saved, const gb_byte_buffer *buffer, gumbel_error *error);
 
     /* Bytes of a sequence's states at a position. */

@@ -18,7 +18,7 @@ gb_saved *gb_stage_snapshot(gb_serving_schedule *schedule, const gb_sequence *se
     const uint32_t slot = gb_free_slot(schedule);
     if (!slots->stages_snapshots || slot == GB_NO_SLOT || !has_room(schedule, sequence->position))
         return NULL;
-    const gb_first_tokens prefix = gb_sequence_prefix(sequence, sequence->position);
+    const gb_token_prefix prefix = gb_sequence_prefix(sequence, sequence->position);
     gb_saved *made = gb_allocate(1, sizeof *made);
     if (!made || slots->functions->take(slots, sequence->slot, slot, &prefix, NULL) != GUMBEL_OK) {
         slots->functions->clear(slots, slot);

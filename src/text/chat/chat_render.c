@@ -148,7 +148,7 @@ static json_t *make_variables(const conversation *c, json_t *messages) {
 
 static gumbel_status render_form(const conversation *c, int form, double seconds, gb_jinja_output *output,
                                  gumbel_error *error) {
-    gb_jinja_limits limits = gb_jinja_usual_limits;
+    gb_jinja_limits limits = gb_jinja_default_limits;
     limits.seconds = seconds;
     json_t *messages =
         form ? gb_chat_messages_in_form(c->messages, c->written, form) : json_incref(c->messages);
@@ -184,8 +184,8 @@ static bool is_as_meant(const conversation *c, const gb_jinja_output *output) {
  * out, may expect messages in another form: the first that it takes is the one. Otherwise what it makes of
  * them as they are holds. */
 static gumbel_status render_forms(const conversation *c, gb_jinja_output *output, gumbel_error *error) {
-    const double end = gb_seconds() + gb_jinja_usual_limits.seconds; /* of all of them */
-    gumbel_status first = render_form(c, 0, gb_jinja_usual_limits.seconds, output, error), status = first;
+    const double end = gb_seconds() + gb_jinja_default_limits.seconds; /* of all of them */
+    gumbel_status first = render_form(c, 0, gb_jinja_default_limits.seconds, output, error), status = first;
     bool may_differ = first == GUMBEL_OK ? !is_as_meant(c, output)
                                          : first == GUMBEL_ERROR_FORMAT || first == GUMBEL_ERROR_ARGUMENT;
     int possible = may_differ ? gb_chat_possible_forms(c->messages) : 0;

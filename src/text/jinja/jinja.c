@@ -86,7 +86,7 @@ static gb_jinja_state new_state(const gb_jinja_limits *limits, gumbel_error *err
     return (gb_jinja_state){
         .error = error,
         .line = 1,
-        .limits = limits ? *limits : gb_jinja_usual_limits,
+        .limits = limits ? *limits : gb_jinja_default_limits,
         .start = gb_seconds(),
     };
 }

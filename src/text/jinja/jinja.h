@@ -25,7 +25,7 @@ typedef struct gb_jinja_input {
                                 Where both have a name, variables' counts */
     bool has_time;           /* strftime_now tells this time instead of the present one */
     int64_t time;            /* seconds since 1970, shown in the local time zone */
-    const gb_jinja_limits *limits; /* NULL: gb_jinja_usual_limits */
+    const gb_jinja_limits *limits; /* NULL: gb_jinja_default_limits */
 } gb_jinja_input;
 
 /* Starts zeroed. */

@@ -8,7 +8,7 @@
 #include "text/reply/marked_text.h"
 #include "text/reply/reply_parts.h"
 
-enum { GB_MAX_REPLY_BYTES = 64 << 20, GB_USUAL_CALL_BYTES = 1 << 20, GB_NO_FIELD = -1 };
+enum { GB_MAX_REPLY_BYTES = 64 << 20, GB_DEFAULT_CALL_BYTES = 1 << 20, GB_NO_FIELD = -1 };
 
 struct gumbel_reply {
     const gumbel_tokenizer *tokenizer;

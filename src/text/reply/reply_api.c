@@ -150,7 +150,7 @@ static gumbel_status fill(gumbel_reply *reply, const gumbel_reply_options *optio
     reply->empty_at = SIZE_MAX;
     reply->field = reply->outer = reply->text_mark = GB_NO_FIELD;
     reply->text_fields = text_fields_of(reply->format, options);
-    reply->max_call = options->max_call_bytes ? options->max_call_bytes : GB_USUAL_CALL_BYTES;
+    reply->max_call = options->max_call_bytes ? options->max_call_bytes : GB_DEFAULT_CALL_BYTES;
     if (reply->max_call > GB_MAX_REPLY_BYTES)
         reply->max_call = GB_MAX_REPLY_BYTES;
     reply->text.marks = tokenizer->reply_marks;

@@ -56,8 +56,8 @@ static void show(gumbel_reply *reply, size_t start, size_t end, bool shows_all) 
         gb_show_text(&reply->parts, raw + start, end - start);
 }
 
-/* Whether the text between fields is left out: the format has a field for all that counts. */
-static bool is_left_out(const gumbel_reply *reply, int field) {
+/* Whether the text between fields is discarded: the format has a field for all that counts. */
+static bool is_discarded(const gumbel_reply *reply, int field) {
     return field == GB_NO_FIELD && reply->format && reply->format->rest < 0;
 }
 
@@ -72,7 +72,7 @@ void gb_enter_text(gumbel_reply *reply, int field, size_t raw) {
 /* Bytes up to `end` have no delimiter. */
 static void pass(gumbel_reply *reply, size_t end) {
     const bool is_shown =
-        is_text(reply, reply->field) && (reply->is_plain || !is_left_out(reply, reply->field));
+        is_text(reply, reply->field) && (reply->is_plain || !is_discarded(reply, reply->field));
     if (end > reply->at && is_shown)
         show(reply, reply->at, end, false);
     if (end > reply->at)
@@ -356,7 +356,7 @@ static void end_text(gumbel_reply *reply) {
         const size_t shown = end_of_shown(&reply->text), last = shown > reply->body ? shown : reply->body;
         finish_field(reply, last, last, false);
     }
-    if (parts->count == 0 && end > reply->begin && is_left_out(reply, GB_NO_FIELD)) {
+    if (parts->count == 0 && end > reply->begin && is_discarded(reply, GB_NO_FIELD)) {
         gb_enter_text(reply, GB_NO_FIELD, reply->begin);
         show(reply, reply->begin, end, false);
     }

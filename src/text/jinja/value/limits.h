@@ -20,7 +20,7 @@ typedef struct gb_jinja_limits {
     double seconds;
 } gb_jinja_limits;
 
-static const gb_jinja_limits gb_jinja_usual_limits = {
+static const gb_jinja_limits gb_jinja_default_limits = {
     .steps = 10000000,
     .text = (size_t)16 << 20,
     .memory = (size_t)256 << 20,

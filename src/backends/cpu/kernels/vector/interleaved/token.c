@@ -81,12 +81,12 @@ GB_NO_INLINE void multiply_8(const input *in, const run *r) {
 }
 
 /* What export writes by default: 4 bits in groups of 64 with bf16 scales and biases. */
-static bool is_usual(int bits, const input *in, const run *r) {
+static bool is_default_format(int bits, const input *in, const run *r) {
     return bits == 4 && in->group == 64 && in->inputs % 64 == 0 && in->scale_dtype == GB_BF16 &&
            in->scale_step == ROWS && r->biases.first;
 }
 
-GB_NO_INLINE void multiply_usual(const input *given, const run *r) {
+GB_NO_INLINE void multiply_default_format(const input *given, const run *r) {
     input in = *given;
     in.group = 64;
     in.inputs = given->inputs / 64 * 64;
@@ -97,8 +97,8 @@ GB_NO_INLINE void multiply_usual(const input *given, const run *r) {
 }
 
 static void multiply(int bits, const input *in, const run *r) {
-    if (is_usual(bits, in, r))
-        multiply_usual(in, r);
+    if (is_default_format(bits, in, r))
+        multiply_default_format(in, r);
     else if (bits == 4)
         multiply_4(in, r);
     else if (bits == 5)
