@@ -4,15 +4,20 @@
  * the masks on the way. Parts of a schema that were lost would show there as tokens that are allowed besides.
  */
 #include "cases.h"
+#include "export/text/reply_formats.h"
 #include "grammar/api.h"
 #include "grammar/matcher.h"
 #include "lives.h"
 #include "support/paths.h"
+#include "text/reply/use_format.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { MOST_TEXTS = 3, MOST_TOKENS = 128, MOST_MASK_WORDS = 8192 };
+
+/* Whose reply format says how tools are called: as tagged arguments, as an object without quotes, as JSON. */
+typedef enum call_writer { QWEN, GEMMA, LLAMA3, WRITERS } call_writer;
 
 typedef struct tried_grammar {
     gumbel_grammar_kind kind;
@@ -20,6 +25,7 @@ typedef struct tried_grammar {
     const char *texts[MOST_TEXTS]; /* NULL: no more */
     const char *tools;
     gumbel_tool_choice choice;
+    call_writer writer;
 } tried_grammar;
 
 #define SCHEMA GUMBEL_GRAMMAR_JSON_SCHEMA
@@ -27,6 +33,8 @@ typedef struct tried_grammar {
 static const char tools[] =
     "[{\"name\":\"a\",\"parameters\":{\"type\":\"object\",\"properties\":{\"s\":{\"type\":\"string\"},"
     "\"n\":{\"type\":[\"integer\",\"null\"]}},\"required\":[\"s\"]}}]";
+static const char strict_tools[] =
+    "[{\"name\":\"a\",\"strict\":true,\"parameters\":{\"properties\":{\"s\":{\"type\":\"string\"}}}}]";
 /* Its pattern cannot be had, so that the types alone are asked. */
 static const char loosened_tools[] =
     "[{\"name\":\"a\",\"parameters\":{\"properties\":{\"s\":{\"type\":[\"string\",\"integer\"],"
@@ -174,6 +182,16 @@ static const tried_grammar tried[] = {
                "<tool_call>\n<function=b>\n<"},
      .tools = loosened_tools,
      .choice = GUMBEL_TOOLS_REQUIRED},
+    {.kind = GUMBEL_GRAMMAR_TEXT,
+     .texts = {"<|tool_call>call:a{s:<|\"|>x<|\"|>,n:null}<tool_call|>", "<|tool_call>call:a{n:1}<"},
+     .tools = tools,
+     .choice = GUMBEL_TOOLS_AUTO,
+     .writer = GEMMA},
+    {.kind = GUMBEL_GRAMMAR_TEXT,
+     .texts = {"{\"name\": \"a\", \"parameters\": {\"s\": \"x\"}}", "{\"name\": \"b\"", "Hello"},
+     .tools = strict_tools,
+     .choice = GUMBEL_TOOLS_AUTO,
+     .writer = LLAMA3},
     {.kind = SCHEMA,
      .text = "{\"type\":\"null\"}",
      .texts = {"null", "<tool_call>\n<function=a"},
@@ -183,7 +201,7 @@ static const tried_grammar tried[] = {
 
 enum { TRIED = sizeof tried / sizeof tried[0] };
 
-static gumbel_tokenizer *tokenizer;
+static gumbel_tokenizer *tokenizers[WRITERS];
 static struct {
     int32_t tokens[MOST_TOKENS];
     size_t count;
@@ -193,15 +211,27 @@ static void encode_text(size_t which, size_t index) {
     const gumbel_encode_options options = {.size = sizeof options, .parse_special = true};
     const char *text = tried[which].texts[index];
     gumbel_error error;
-    if (text && gumbel_encode(tokenizer, text, strlen(text), &options, encoded[which][index].tokens,
-                              MOST_TOKENS, &encoded[which][index].count, &error) != GUMBEL_OK)
+    if (text && gumbel_encode(tokenizers[tried[which].writer], text, strlen(text), &options,
+                              encoded[which][index].tokens, MOST_TOKENS, &encoded[which][index].count,
+                              &error) != GUMBEL_OK)
         fail_case("%s: %s", text, error.message);
 }
 
-static void prepare(void) {
+/* format: NULL: the model's own. */
+static void prepare_tokenizer(call_writer writer, const char *model, const char *format) {
     gumbel_error error;
-    if (gumbel_export_tokenizer(bundled_model("qwen3_5-moe-tiny"), &tokenizer, &error) != GUMBEL_OK)
+    const char *text = format ? gb_known_reply_format(format) : NULL;
+    gumbel_status status = gumbel_export_tokenizer(bundled_model(model), &tokenizers[writer], &error);
+    if (status == GUMBEL_OK && text)
+        status = gb_tokenizer_use_reply_format(tokenizers[writer], text, strlen(text), format, &error);
+    if (status != GUMBEL_OK)
         fail_case("%s", error.message);
+}
+
+static void prepare(void) {
+    prepare_tokenizer(QWEN, "qwen3_5-moe-tiny", NULL);
+    prepare_tokenizer(GEMMA, "gemma4-tiny", NULL);
+    prepare_tokenizer(LLAMA3, "qwen3_5-moe-tiny", "llama3");
     for (size_t which = 0; which < TRIED; which++)
         for (size_t index = 0; index < MOST_TEXTS; index++)
             encode_text(which, index);
@@ -267,7 +297,7 @@ static gumbel_status run(size_t which, uint64_t *made, gumbel_error *error) {
                                             .tools = tried[which].tools,
                                             .tool_choice = tried[which].choice};
     gumbel_grammar *grammar;
-    gumbel_status status = gumbel_grammar_create(tokenizer, &options, &grammar, error);
+    gumbel_status status = gumbel_grammar_create(tokenizers[tried[which].writer], &options, &grammar, error);
     if (status != GUMBEL_OK)
         return status;
     hash_bytes(made, &grammar->is_free_text, sizeof grammar->is_free_text);

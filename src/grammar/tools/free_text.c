@@ -73,7 +73,9 @@ static gb_expression names_of(const gb_tool_writer *writer, const json_t *tools)
         const char *name = gb_tool_name(json_array_get(tools, i));
         names[i] = gb_express_bytes(expressions, name, strlen(name));
     }
-    const gb_expression name = names ? gb_express_choice(expressions, names, count) : 0;
+    const gb_expression name =
+        names ? gb_express_choice(expressions, names, count)
+              : gb_expressions_fail(expressions, GUMBEL_ERROR_MEMORY, "no memory for the names of tools");
     gb_free(names);
     const gb_expression items[] = {name,
                                    gb_express_bytes(expressions, behind.text, behind.length > 0 ? 1 : 0)};

@@ -8,6 +8,9 @@
 #include "base/clock.h"
 #include "base/memory.h"
 
+#include <limits.h>
+#include <stdlib.h>
+
 typedef struct refusal {
     const char *schema;
     gumbel_status status;
@@ -195,35 +198,56 @@ static void test_bombs(void **state) {
 
 /* ---- Memory -------------------------------------------------------------------------------------------- */
 
+static int left; /* allocations until one fails */
+
 static bool allow_allocation(void *user, size_t bytes) {
+    (void)user;
     (void)bytes;
-    int *left = user;
-    return (*left)-- > 0;
+    return left-- > 0;
 }
 
-/* Whichever allocation fails, that is the error and nothing is left; the sanitizer sees what is. */
+static void *allocate_json(size_t size) {
+    return allow_allocation(NULL, size) ? malloc(size) : NULL;
+}
+
+static gb_expression express_with_failure(gb_expressions *expressions, const json_t *schema, int count,
+                                          gumbel_error *error) {
+    left = count;
+    gb_set_allocation_hook(allow_allocation, NULL);
+    const gb_expression root = gb_schema_express(expressions, schema, NULL, error);
+    gb_set_allocation_hook(NULL, NULL);
+    left = INT_MAX;
+    return root;
+}
+
+/* Whichever allocation fails, jansson's too, that and all after it are refused: it is the error and nothing
+ * is left; the sanitizer sees what is. */
 static void test_no_memory(void **state) {
     (void)state;
     static const char schema[] =
         "{'type':'object','properties':{'a':{'enum':['x','y'],'pattern':'^x'},'b':{'not':{'minimum':3}},"
         "'c':{'oneOf':[{'type':'null'},{'$ref':'#'}]}},'patternProperties':{'^d':{'multipleOf':7}},"
-        "'propertyNames':{'maxLength':3},'if':{'required':['a']},'then':{'required':['b']}}";
+        "'propertyNames':{'maxLength':3},'if':{'required':['a']},'then':{'required':['b']},"
+        "'dependentRequired':{'b':['a']},'not':{'properties':{'a':{'const':'x'},'e':{'minLength':1}}}}";
     gumbel_status status = GUMBEL_ERROR_MEMORY;
     int count = 0;
+    char text[sizeof schema];
+    unquote(schema, text, sizeof text);
+    left = INT_MAX;
+    json_set_alloc_funcs(allocate_json, free);
+    json_t *given = json_loads(text, 0, NULL);
+    assert_non_null(given);
     for (; status == GUMBEL_ERROR_MEMORY; count++) {
-        int left = count;
         gumbel_error error = {0};
-        char text[sizeof schema];
-        unquote(schema, text, sizeof text);
         gb_expressions *expressions = gb_expressions_create();
-        gb_set_allocation_hook(allow_allocation, &left);
-        const gb_expression root = gb_schema_express_text(expressions, text, strlen(text), NULL, &error);
-        gb_set_allocation_hook(NULL, NULL);
+        const gb_expression root = express_with_failure(expressions, given, count, &error);
         status = root ? GUMBEL_OK : error.status;
         if (status != GUMBEL_OK && status != GUMBEL_ERROR_MEMORY)
             fail_msg("allocation %d: %s", count, error.message);
         gb_expressions_destroy(expressions);
     }
+    json_decref(given);
+    json_set_alloc_funcs(malloc, free);
     assert_int_equal(status, GUMBEL_OK);
     assert_true(count > 100);
 }
