@@ -25,19 +25,16 @@ const char *cli_entry_state_name(cli_entry_state state) {
 
 /* ---- One entry ----------------------------------------------------------------------------------------- */
 
-/* Adds up the sizes of the files in a folder, and looks whether there is a program among them. */
-static void measure(const char *folder, uint64_t *bytes, bool *has_program) {
+static uint64_t size_of(const char *folder) {
     DIR *directory = opendir(folder);
+    uint64_t bytes = 0;
     struct stat file;
-    for (const struct dirent *entry; directory && (entry = readdir(directory));) {
-        if (fstatat(dirfd(directory), entry->d_name, &file, AT_SYMLINK_NOFOLLOW) != 0 ||
-            !S_ISREG(file.st_mode))
-            continue;
-        *bytes += (uint64_t)file.st_size;
-        *has_program |= entry->d_name[0] != '.' && cli_ends_with(entry->d_name, ".gumbel");
-    }
+    for (const struct dirent *name; directory && (name = readdir(directory));)
+        if (fstatat(dirfd(directory), name->d_name, &file, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(file.st_mode))
+            bytes += (uint64_t)file.st_size;
     if (directory)
         closedir(directory);
+    return bytes;
 }
 
 /* Whether nothing is where the checkpoint was. What cannot be looked at may still be there. */
@@ -55,46 +52,37 @@ static gumbel_status check_program(const char *path, bool *is_there, gumbel_erro
     return status;
 }
 
-static cli_entry_state state_of(cli_cache_item *item, bool has_program, gumbel_error *error) {
-    uint64_t state = item->record.state;
+static cli_entry_state state_of(const cli_cache_entry *entry, gumbel_error *error) {
     bool is_there = false;
-    if (!item->record.source) {
-        cli_refuse(error, "%s/" CLI_CACHE_RECORD " cannot be read", item->folder);
+    if (!entry->source) {
+        gb_fail(error, GUMBEL_ERROR_FORMAT, "%s/" CLI_CACHE_RECORD " cannot be read", entry->folder);
         return CLI_ENTRY_UNREADABLE;
     }
-    if (!has_program)
+    if (check_program(entry->program, &is_there, error) != GUMBEL_OK)
+        return CLI_ENTRY_UNREADABLE;
+    if (!is_there)
         return CLI_ENTRY_UNFINISHED;
-    if (is_gone(item->record.source))
-        return CLI_ENTRY_ORPHANED;
-    (void)cli_cache_state_now(&item->record, &state);
-    char *program = cli_cache_program_path(item->folder, state);
-    gumbel_status status = check_program(program, &is_there, error);
-    free(program);
-    return status != GUMBEL_OK ? CLI_ENTRY_UNREADABLE : is_there ? CLI_ENTRY_CURRENT : CLI_ENTRY_STALE;
+    return is_gone(entry->source)        ? CLI_ENTRY_ORPHANED
+           : cli_cache_is_current(entry) ? CLI_ENTRY_CURRENT
+                                         : CLI_ENTRY_STALE;
 }
 
 void cli_cache_look(const char *folder, const char *name, cli_cache_item *item) {
     gumbel_error error;
-    bool has_program = false;
     *item = (cli_cache_item){.name = cli_copy_text(name, strlen(name)),
-                             .folder = cli_copy_text(folder, strlen(folder)),
+                             .bytes = size_of(folder),
                              .last_use = cli_cache_last_use(folder)};
-    measure(folder, &item->bytes, &has_program);
-    if (cli_cache_check_folder(folder, &error) != GUMBEL_OK) {
-        item->state = CLI_ENTRY_UNREADABLE;
-    } else {
-        (void)cli_cache_read_record(folder, &item->record);
-        item->state = state_of(item, has_program, &error);
-    }
+    bool is_private = cli_cache_check_folder(folder, &error) == GUMBEL_OK;
+    (void)cli_cache_read(folder, &item->entry);
+    item->state = is_private ? state_of(&item->entry, &error) : CLI_ENTRY_UNREADABLE;
     if (item->state == CLI_ENTRY_UNREADABLE)
         item->reason = cli_copy_text(error.message, strlen(error.message));
 }
 
 void cli_cache_item_free(cli_cache_item *item) {
     free(item->name);
-    free(item->folder);
     free(item->reason);
-    cli_cache_record_free(&item->record);
+    cli_cache_entry_free(&item->entry);
     *item = (cli_cache_item){0};
 }
 

@@ -5,7 +5,7 @@
 #ifndef GUMBEL_CLI_CACHE_LIST_H
 #define GUMBEL_CLI_CACHE_LIST_H
 
-#include "cli/cache/record.h"
+#include "cli/cache/entry.h"
 #include "gumbel.h"
 
 typedef enum cli_entry_state {
@@ -21,11 +21,10 @@ typedef enum cli_entry_state {
 const char *cli_entry_state_name(cli_entry_state state);
 
 typedef struct cli_cache_item {
-    char *name;              /* of the entry's folder */
-    char *folder;            /* its path */
-    cli_cache_record record; /* source NULL: it cannot be read */
-    uint64_t bytes;          /* of all its files */
-    int64_t last_use;        /* seconds since 1970; 0: not known */
+    char *name;            /* of the entry's folder */
+    cli_cache_entry entry; /* source NULL: it cannot be read */
+    uint64_t bytes;        /* of all its files */
+    int64_t last_use;      /* seconds since 1970; 0: not known */
     cli_entry_state state;
     char *reason; /* of UNREADABLE, one sentence; else NULL */
 } cli_cache_item;

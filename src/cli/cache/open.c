@@ -8,11 +8,10 @@
 #include "cli/cache/entry.h"
 #include "cli/cache/folder.h"
 #include "cli/cache/lock.h"
-#include "cli/cache/moved.h"
-#include "cli/checkpoint/fingerprint.h"
 #include "cli/model/exporter.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -46,47 +45,53 @@ static gumbel_status open_program(search *s, gumbel_error *error) {
     s->seconds = gb_seconds() - begin;
     s->is_damaged = is_damage(status);
     if (status == GUMBEL_OK)
-        cli_cache_note_use(s->entry.folder);
+        cli_cache_note_use(&s->entry);
     return status;
 }
 
 /* ---- Making -------------------------------------------------------------------------------------------- */
 
 /* Why there is an export, as the beginning of a note. damage: what is wrong with the program that is there;
- * NULL: there is none of this state. */
-static const char *find_reason(const cli_cache_entry *entry, const char *damage) {
+ * superseded: what changes have made useless; NULL: nothing. */
+static const char *find_reason(const cli_cache_entry *entry, const char *damage, const char *superseded) {
+    cli_cache_entry unfinished;
     if (damage)
         return "; making it again: ";
-    cli_cache_record record;
-    if (!cli_cache_read_record(entry->folder, &record))
-        return "";
-    bool is_same = record.state == entry->record.state;
-    cli_cache_record_free(&record);
-    return is_same ? "an earlier export was not finished; "
-                   : "the checkpoint, its recipe or gumbel has changed; ";
+    bool is_there = cli_cache_read(entry->folder, &unfinished);
+    cli_cache_entry_free(&unfinished);
+    return is_there     ? "an earlier export was not finished; "
+           : superseded ? "the checkpoint, its recipe or gumbel has changed; "
+                        : "";
 }
 
-static void note_export(const search *s, const char *damage) {
+static void remove_superseded(const char *folder) {
+    int lock = -1;
+    if (cli_cache_lock(folder, NULL, &lock, NULL) == GUMBEL_OK && lock >= 0)
+        (void)cli_cache_remove(folder, NULL);
+    cli_cache_unlock(lock);
+}
+
+/* What is of no use goes first, to make room. */
+static void prepare_entry(const search *s, const char *damage) {
     const cli_cache_entry *entry = &s->entry;
-    cli_note("%s%sexporting %s with recipe %s to %s", damage ? damage : "", find_reason(entry, damage),
-             s->checkpoint->shown, entry->record.recipe ? entry->record.recipe : "none", entry->program);
+    char *superseded = cli_cache_find_superseded(entry);
+    cli_note("%s%sexporting %s with recipe %s to %s", damage ? damage : "",
+             find_reason(entry, damage, superseded), s->checkpoint->shown,
+             entry->recipe ? entry->recipe : "none", entry->program);
+    cli_cache_empty(entry->folder);
+    if (superseded)
+        remove_superseded(superseded);
+    free(superseded);
 }
 
-/* The record is written first, so that what a killed export leaves has a name; what is there is of no use,
- * and goes first to make room. */
-static gumbel_status export_program(search *s, gumbel_error *error) {
-    cli_cache_entry *entry = &s->entry;
-    gumbel_status status = cli_fingerprint_sample(s->checkpoint->path, &entry->record.sample, error);
-    if (status == GUMBEL_OK)
-        status = cli_cache_write_record(entry->folder, &entry->record, error);
-    if (status != GUMBEL_OK)
-        return status;
-    cli_cache_empty(entry->folder);
-    const gumbel_export_options options = {.quantize = entry->record.recipe,
-                                           .max_context = entry->record.max_context,
-                                           .name = s->checkpoint->repository};
+/* The record is written first, so that what a killed export leaves has a name. */
+static gumbel_status export_program(const search *s, gumbel_error *error) {
+    const cli_cache_entry *entry = &s->entry;
+    const gumbel_export_options options = {
+        .quantize = entry->recipe, .max_context = entry->max_context, .name = s->checkpoint->repository};
+    GB_TRY(cli_cache_write(entry, error));
     mode_t mask = umask(S_IRWXG | S_IRWXO);
-    status = cli_export(s->checkpoint->path, entry->program, options, false, error);
+    gumbel_status status = cli_export(s->checkpoint->path, entry->program, options, false, error);
     umask(mask);
     return status;
 }
@@ -99,14 +104,14 @@ static void explain_space(gumbel_error *error) {
 
 /* Under the entry's lock. An export that fails leaves no entry. */
 static gumbel_status make_program(search *s, const char *damage, gumbel_error *error) {
-    note_export(s, damage);
+    prepare_entry(s, damage);
     gumbel_status status = export_program(s, error);
     if (status == GUMBEL_OK)
         return status;
     cli_checkpoint_explain(s->checkpoint, error);
     if (status == GUMBEL_ERROR_LIMIT)
         explain_space(error);
-    (void)cli_cache_remove(s->entry.folder, &(gumbel_error){0});
+    (void)cli_cache_remove(s->entry.folder, NULL);
     return status;
 }
 
@@ -115,10 +120,8 @@ static gumbel_status open_or_make(search *s, gumbel_error *error) {
     gumbel_status status = open_program(s, error);
     if (s->program || (status != GUMBEL_OK && !s->is_damaged))
         return status;
-    if (s->is_damaged || !cli_cache_take_moved(&s->entry)) {
-        gumbel_error damage = *error;
-        status = make_program(s, s->is_damaged ? damage.message : NULL, error);
-    }
+    gumbel_error damage = *error;
+    status = make_program(s, s->is_damaged ? damage.message : NULL, error);
     if (status == GUMBEL_OK)
         status = open_program(s, error);
     if (status != GUMBEL_OK || s->program)

@@ -6,7 +6,7 @@
 #ifndef GUMBEL_CLI_CACHE_OPEN_H
 #define GUMBEL_CLI_CACHE_OPEN_H
 
-#include "cli/cache/record.h"
+#include "cli/cache/entry.h"
 #include "cli/checkpoint/checkpoint.h"
 #include "gumbel.h"
 

@@ -37,13 +37,13 @@ void cli_cache_choose_old(const cli_cache_items *items, const cli_prune_options 
 
 /* Whether a word is the item's name, its model's, or leads to its checkpoint. */
 static bool is_called(const cli_cache_item *item, const char *word) {
-    const cli_cache_record *record = &item->record;
+    const cli_cache_entry *entry = &item->entry;
     if (strcmp(item->name, word) == 0)
         return true;
-    if (!record->source)
+    if (!entry->source)
         return false;
     char *path = cli_canonical_path(word);
-    bool is_same = strcmp(record->model, word) == 0 || strcmp(record->source, path ? path : word) == 0;
+    bool is_same = strcmp(entry->model, word) == 0 || strcmp(entry->source, path ? path : word) == 0;
     free(path);
     return is_same;
 }
@@ -74,7 +74,7 @@ gumbel_status cli_cache_choose_named(const cli_cache_items *items, const cli_wor
 /* Under the entry's lock: whether it is still what was listed. */
 static bool is_unchanged(const cli_cache_item *item) {
     cli_cache_item now;
-    cli_cache_look(item->folder, item->name, &now);
+    cli_cache_look(item->entry.folder, item->name, &now);
     bool is_same = now.state == item->state && now.last_use == item->last_use;
     cli_cache_item_free(&now);
     return is_same;
@@ -83,7 +83,7 @@ static bool is_unchanged(const cli_cache_item *item) {
 static gumbel_status remove_item(const cli_cache_item *item, bool *is_removed, gumbel_error *error) {
     int lock;
     *is_removed = false;
-    gumbel_status status = cli_cache_lock(item->folder, NULL, &lock, error);
+    gumbel_status status = cli_cache_lock(item->entry.folder, NULL, &lock, error);
     if (status != GUMBEL_OK)
         return status;
     if (lock < 0) {
@@ -92,7 +92,7 @@ static gumbel_status remove_item(const cli_cache_item *item, bool *is_removed, g
     if (!is_unchanged(item))
         cli_note("%s has been used or made again meanwhile; it stays", item->name);
     else
-        *is_removed = (status = cli_cache_remove(item->folder, error)) == GUMBEL_OK;
+        *is_removed = (status = cli_cache_remove(item->entry.folder, error)) == GUMBEL_OK;
     cli_cache_unlock(lock);
     return status;
 }

@@ -31,18 +31,18 @@ typedef struct row {
 } row;
 
 static void fill_row(const cli_cache_item *item, row *r) {
-    const cli_cache_record *record = &item->record;
-    const char *recipe = record->recipe ? record->recipe : "none";
+    const cli_cache_entry *entry = &item->entry;
+    const char *recipe = entry->recipe ? entry->recipe : "none";
     char text[TIME_TEXT];
     snprintf(r->cells[0], CELL, "%s", item->name);
     cli_describe_bytes(item->bytes, r->cells[1]);
     snprintf(r->cells[2], CELL, "%s", describe_time(item->last_use, "%Y-%m-%d %H:%M", text));
     snprintf(r->cells[3], CELL, "%s", cli_entry_state_name(item->state));
-    if (record->max_context > 0)
-        snprintf(r->cells[4], CELL, "%.100s -c %u", recipe, (unsigned)record->max_context);
+    if (entry->max_context > 0)
+        snprintf(r->cells[4], CELL, "%.100s -c %u", recipe, (unsigned)entry->max_context);
     else
-        snprintf(r->cells[4], CELL, "%.120s", record->source ? recipe : "-");
-    r->source = record->source ? record->source : "-";
+        snprintf(r->cells[4], CELL, "%.120s", entry->source ? recipe : "-");
+    r->source = entry->source ? entry->source : "-";
 }
 
 static void widen(const row *r, int widths[COLUMNS - 1]) {
@@ -107,12 +107,12 @@ static json_t *text_json(const char *text) {
 
 static json_t *item_json(const cli_cache_item *item) {
     char text[TIME_TEXT];
-    const cli_cache_record *record = &item->record;
+    const cli_cache_entry *entry = &item->entry;
     bool is_used = item->last_use > 0;
     return json_pack("{s:o, s:o, s:o, s:I, s:o, s:o, s:I, s:o, s:s, s:o}", "name", text_json(item->name),
-                     "model", text_json(record->model), "path", text_json(item->folder), "bytes",
-                     (json_int_t)item->bytes, "source", text_json(record->source), "recipe",
-                     text_json(record->recipe), "max_context", (json_int_t)record->max_context, "last_use",
+                     "model", text_json(entry->model), "path", text_json(item->entry.folder), "bytes",
+                     (json_int_t)item->bytes, "source", text_json(entry->source), "recipe",
+                     text_json(entry->recipe), "max_context", (json_int_t)entry->max_context, "last_use",
                      text_json(is_used ? describe_time(item->last_use, "%Y-%m-%dT%H:%M:%S%z", text) : NULL),
                      "state", cli_entry_state_name(item->state), "reason", text_json(item->reason));
 }

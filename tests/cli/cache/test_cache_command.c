@@ -36,7 +36,7 @@ static void assert_prints(command_result result, const char *part) {
 /* The entry was used so many days ago. */
 static void age(const char *model, long days) {
     char path[4200];
-    snprintf(path, sizeof path, "%s/entry.json", entry_of(model));
+    snprintf(path, sizeof path, "%s/entry", entry_of(model));
     struct timespec then;
     clock_gettime(CLOCK_REALTIME, &then);
     then.tv_sec -= days * 86400;
@@ -92,7 +92,7 @@ static void tells_states_apart(void **state) {
     assert_int_equal(unlink(program_of("model")), 0);
     assert_state("unfinished");
     char path[4200];
-    snprintf(path, sizeof path, "%s/entry.json", entry_of("model"));
+    snprintf(path, sizeof path, "%s/entry", entry_of("model"));
     write_text(path, "{}");
     assert_state("unreadable");
 }

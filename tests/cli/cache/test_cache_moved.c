@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Checkpoints that were moved take their programs with them; others that look like them do not.
+ * Programs belong to what a checkpoint holds: moved ones and copies have theirs, others that look like them
+ * do not.
  */
 #include "cli/cache/cache_fixture.h"
 #include "support/paths.h"
@@ -36,16 +37,13 @@ static void a_moved_checkpoint_keeps_its_program(void **state) {
     free(list);
     command_result after = answer(second);
     assert_string_equal(before.output, after.output);
-    assert_lacks(after.errors, "exporting");
-    assert_says(&after, "; its program goes with it");
-    after = answer(second);
     assert_quiet(&after);
     list = output_of(GUMBEL(NULL, "cache"));
     assert_has(list, "current");
     assert_has(list, second);
     free(list);
     assert_int_equal(count_files(cache), 1);
-    entry_of("second-");
+    entry_of("first-");
     free_result(&before);
 }
 
@@ -58,20 +56,24 @@ static void recipes_are_not_mixed_up(void **state) {
     result = answer(second);
     assert_says(&result, "exporting ");
     result = GUMBEL(NULL, "run", second, "--quantize", "int4", ANSWER);
-    assert_says(&result, "its program goes with it");
+    assert_quiet(&result);
 }
 
-static void a_copy_has_a_program_of_its_own(void **state) {
+/* The list has the one that was used last. */
+static void a_copy_has_the_same_program(void **state) {
     (void)state;
     const char *first = copy_checkpoint("first"), *second = temporary_path("second");
     command_result result = answer(first);
     assert_says(&result, "exporting ");
     run_plainly((const char *const[]){"/bin/cp", "-a", first, second, NULL});
-    result = answer(second);
-    assert_says(&result, "exporting ");
     result = answer(first);
     assert_quiet(&result);
-    assert_int_equal(count_files(cache), 2);
+    result = answer(second);
+    assert_quiet(&result);
+    char *list = output_of(GUMBEL(NULL, "cache"));
+    assert_has(list, second);
+    free(list);
+    assert_int_equal(count_files(cache), 1);
 }
 
 /* Turns a bit of every weight in bfloat16, as another training would some. */
@@ -104,7 +106,6 @@ static void another_model_of_that_shape_is_not_taken_for_it(void **state) {
     assert_int_equal(utimensat(AT_FDCWD, weights, times, 0), 0);
     command_result after = answer(second);
     assert_has(after.errors, "exporting ");
-    assert_lacks(after.errors, "goes with it");
     assert_status(after, 0);
     assert_string_not_equal(before.output, after.output);
     free_result(&before);
@@ -115,7 +116,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_moved_checkpoint_keeps_its_program, start_empty),
         cmocka_unit_test_setup(recipes_are_not_mixed_up, start_empty),
-        cmocka_unit_test_setup(a_copy_has_a_program_of_its_own, start_empty),
+        cmocka_unit_test_setup(a_copy_has_the_same_program, start_empty),
         cmocka_unit_test_setup(another_model_of_that_shape_is_not_taken_for_it, start_empty),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
