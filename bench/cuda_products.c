@@ -134,37 +134,38 @@ static int compare_floats(const void *a, const void *b) {
 }
 
 /* PRODUCTS products, each with the next copy of the weights. */
-static void launch_products(gb_cuda_call *call, const weights *w) {
+static void launch_products(gb_cuda_call *call, const weights *w, cudaStream_t stream) {
     const gb_cuda_call *const part = call;
     const gb_cuda_problem problem = {.operands = call->operands, .parts = &part, .count = 1, .live = 1};
+    gb_cuda_launch_list_clear(call->launches);
     for (size_t i = 0; i < PRODUCTS; i++) {
         gb_cuda_tensor matrix = w->matrix;
         matrix.data = w->memory + i % w->copies * w->size;
         call->operands[1] = &matrix;
-        gb_cuda_choose_from(&gb_cuda_linear_kernels, &problem)->launch(&problem);
+        gb_cuda_choose_from(&gb_cuda_linear_kernels, &problem)->describe(&problem);
         call->has_prepared_rows = true; /* by the first product, where it takes such */
     }
-    check(cudaGetLastError(), "multiplying");
+    check(gb_cuda_launch_list_run(call->launches, stream), "multiplying");
 }
 
 /* The median time of a product, in seconds, over replays of a graph. */
-static double time_of_product(gb_cuda_call *call, const weights *w) {
+static double time_of_product(gb_cuda_call *call, const weights *w, cudaStream_t stream) {
     float times[REPLAYS];
     cudaGraph_t graph;
     cudaGraphExec_t instance;
     cudaEvent_t begin, end;
-    launch_products(call, w);
-    check(cudaStreamSynchronize(call->stream), "multiplying");
-    check(cudaStreamBeginCapture(call->stream, cudaStreamCaptureModeThreadLocal), "capturing");
-    launch_products(call, w);
-    check(cudaStreamEndCapture(call->stream, &graph), "capturing");
+    launch_products(call, w, stream);
+    check(cudaStreamSynchronize(stream), "multiplying");
+    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capturing");
+    launch_products(call, w, stream);
+    check(cudaStreamEndCapture(stream, &graph), "capturing");
     check(cudaGraphInstantiate(&instance, graph, 0), "capturing");
     check(cudaEventCreate(&begin), "timing");
     check(cudaEventCreate(&end), "timing");
     for (int i = 0; i < REPLAYS; i++) {
-        check(cudaEventRecord(begin, call->stream), "timing");
-        check(cudaGraphLaunch(instance, call->stream), "multiplying");
-        check(cudaEventRecord(end, call->stream), "timing");
+        check(cudaEventRecord(begin, stream), "timing");
+        check(cudaGraphLaunch(instance, stream), "multiplying");
+        check(cudaEventRecord(end, stream), "timing");
         check(cudaEventSynchronize(end), "multiplying");
         check(cudaEventElapsedTime(&times[i], begin, end), "timing");
     }
@@ -185,6 +186,7 @@ static double bench_rows(const bench_shape *shape, const weights *w, size_t rows
     gb_cuda_tensor x = {.dtype = GB_F32, .rank = 2, .dims = {rows, shape->inputs}},
                    y = {.dtype = GB_F32, .rank = 2, .dims = {rows, shape->outputs}};
     gb_cuda_scratch scratch = {.wgmma_blocks = gb_cuda_wgmma_blocks()};
+    gb_cuda_launch_list launches = {0};
     const gb_node node = {.op = GB_OP_LINEAR,
                           .attribute_count = options->is_int8 ? 2 : 0,
                           .attributes = {gb_int(GB_ATTRIBUTE_ACTIVATION, GB_ACTIVATION_INT8_PER_TOKEN),
@@ -193,8 +195,8 @@ static double bench_rows(const bench_shape *shape, const weights *w, size_t rows
                          .operands = {&x, &w->matrix},
                          .results = {&y},
                          .scratch = &scratch,
-                         .is_prefill = options->is_prompt,
-                         .stream = stream};
+                         .row_class = gb_cuda_row_class_of(options->is_prompt, rows),
+                         .launches = &launches};
     float *values = malloc(rows * shape->inputs * sizeof *values);
     if (!values)
         exit(1);
@@ -211,7 +213,8 @@ static double bench_rows(const bench_shape *shape, const weights *w, size_t rows
         allocate((size_t)larger(gb_cuda_gemv_scratch(&call), gb_cuda_gemm_wgmma_int8_scratch(&call)) + 1);
     scratch.arrivals = allocate(GB_CUDA_ARRIVALS * sizeof *scratch.arrivals);
     check(cudaMemset(scratch.arrivals, 0, GB_CUDA_ARRIVALS * sizeof *scratch.arrivals), "clearing");
-    const double seconds = time_of_product(&call, w);
+    const double seconds = time_of_product(&call, w, stream);
+    gb_cuda_launch_list_destroy(&launches);
     void *const all[] = {x.data, y.data, scratch.prepared, scratch.bytes, scratch.arrivals};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         check(cudaFree(all[i]), "freeing");

@@ -83,10 +83,10 @@ static int compare_floats(const void *a, const void *b) {
 }
 
 /* The median time of a step, in microseconds, over replays of a graph of STEPS steps. */
-static double time_of_step(const device_step *step, bool has_logprob, double milliseconds) {
+static double time_of_step(device_step *step, bool has_logprob, double milliseconds) {
     enum { MOST_TIMES = 1000 };
     static float times[MOST_TIMES];
-    cudaStream_t stream = step->sample.stream;
+    cudaStream_t stream = step->stream;
     cudaGraph_t graph;
     cudaGraphExec_t instance;
     cudaEvent_t begin, end;

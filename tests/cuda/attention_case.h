@@ -104,7 +104,7 @@ static inline void attend(const attention_case *c, const tokens *t, gb_cuda_tens
         .operands = {&tensors[0], &tensors[1], &tensors[2], &tensors[3], &tensors[4], &caches[0], &caches[1]},
         .results = {&tensors[6]},
         .runs = {tensors[5].data, (uint32_t)batch.slots},
-        .is_prefill = batch.is_prefill,
+        .row_class = batch.is_prefill ? GB_CUDA_SHORT_PROMPT : GB_CUDA_ONE_ROW,
         .allows_bf16 = c->allows_bf16,
         .scratch = &scratch,
         .epilogue = &epilogue};

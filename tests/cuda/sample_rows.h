@@ -54,6 +54,8 @@ typedef struct device_step {
     gb_cuda_tensor operands[GB_SAMPLE_OPERANDS], wanted, token, normalizer, logprob;
     gb_cuda_scratch scratch;
     gb_cuda_call sample, normalizing, naming;
+    gb_cuda_launch_list launches;
+    cudaStream_t stream;
 } device_step;
 
 /* A tensor with a copy of data, or with none, unless something went wrong before. */
@@ -96,7 +98,7 @@ static inline cudaError_t make_device_step(const sample_rows *r, uint32_t count,
         step->sample.operands[i] = operands[i].rank > 0 ? &operands[i] : NULL;
     step->sample.results[0] = &step->token;
     step->sample.scratch = &step->scratch;
-    step->sample.stream = stream;
+    step->stream = stream;
     step->normalizing = (gb_cuda_call){.operands = {NULL, &step->wanted}, .results = {&step->normalizer}};
     step->naming = (gb_cuda_call){.results = {&step->logprob}};
     void *scratch = NULL;
@@ -113,9 +115,10 @@ static inline void free_device_step(device_step *step) {
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         cudaFree(others[i]->data);
     cudaFree(step->scratch.bytes);
+    gb_cuda_launch_list_destroy(&step->launches);
 }
 
-static inline void launch_step(const device_step *step, bool has_logprobs) {
+static inline void describe_step(const device_step *step, bool has_logprobs) {
     if (has_logprobs)
         gb_cuda_sample_with_logprob(
             &(gb_cuda_problem){.parts = (const gb_cuda_call *[]){[GB_LOGPROB_SAMPLER] = &step->sample,
@@ -124,6 +127,13 @@ static inline void launch_step(const device_step *step, bool has_logprobs) {
                                .count = GB_LOGPROB_PARTS});
     else
         gb_cuda_sample(&step->sample);
+}
+
+static inline void launch_step(device_step *step, bool has_logprobs) {
+    step->sample.launches = &step->launches;
+    gb_cuda_launch_list_clear(&step->launches);
+    describe_step(step, has_logprobs);
+    gb_cuda_launch_list_run(&step->launches, step->stream);
 }
 
 #endif

@@ -257,7 +257,7 @@ static void run(bool is_tiled, bool is_one, size_t at_once, layer_results *resul
         if (is_one)
             assert_true(launch_fused(GB_FUSED_DELTA, &layer_problem));
         for (int i = 0; i < STEPS && !is_one; i++)
-            alone[i](&l->calls[i]);
+            run_op(alone[i], &l->calls[i]);
         fetch_tensor(&l->result[RESULT], results->y + first * WIDTH);
         if (is_one)
             check_prepared(l->scratch.prepared, results->y + first * WIDTH, count, WIDTH);

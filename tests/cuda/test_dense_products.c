@@ -71,7 +71,7 @@ static void multiply(const case_of *c, const matrix *matrices, const float *x, s
         calls[i] = (gb_cuda_call){.operands = {&from, &matrices[i].tensor},
                                   .results = {&to[i]},
                                   .scratch = &scratch,
-                                  .is_prefill = is_prefill};
+                                  .row_class = is_prefill ? GB_CUDA_SHORT_PROMPT : GB_CUDA_ONE_ROW};
         list[i] = &calls[i];
         if (!together)
             launch_linear(&calls[i]);
@@ -212,7 +212,7 @@ static void multiply_by_experts(const experts_case *e, const matrix *m, const fl
     const gb_cuda_call call = {.operands = {&from, &weight, &experts},
                                .results = {&to},
                                .scratch = &scratch,
-                               .is_prefill = e->is_prefill};
+                               .row_class = e->is_prefill ? GB_CUDA_SHORT_PROMPT : GB_CUDA_ONE_ROW};
     scratch.bytes = device_copy(NULL, scratch_from(&gb_cuda_expert_linear_kernels, &call));
     launch_expert_linear(&call);
     fetch_tensor(&to, y);

@@ -3,6 +3,7 @@
  * Rows of quantized tables, stored rotated and not: the bits of their definition (ops.def), whether the table
  * is in an order that products read or not.
  */
+#include "cuda/launching.h"
 #include "cuda/random_matrix.h"
 #include "tensor/hadamard.h"
 
@@ -46,7 +47,8 @@ static void look_up(const matrix *m, const int32_t *ids, float scale, float *y) 
                                          gb_int(GB_ATTRIBUTE_ROTATION, (int64_t)m->of->rotation)}};
     gb_cuda_tensor tokens = device_tensor(GB_I32, ids, 1, TOKENS, 1, 1);
     gb_cuda_tensor to = device_tensor(GB_F32, NULL, 2, TOKENS, m->of->inputs, 1);
-    gb_cuda_embedding(&(gb_cuda_call){.node = &node, .operands = {&m->tensor, &tokens}, .results = {&to}});
+    run_op(gb_cuda_embedding,
+           &(gb_cuda_call){.node = &node, .operands = {&m->tensor, &tokens}, .results = {&to}});
     fetch_tensor(&to, y);
     free_on_device(&tokens);
     free_on_device(&to);

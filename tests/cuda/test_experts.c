@@ -95,8 +95,9 @@ static void check_route(const float *logits, size_t tokens, size_t experts, size
     gb_cuda_tensor from = device_tensor(GB_F32, logits, 2, tokens, experts, 1);
     gb_cuda_tensor chosen = device_tensor(GB_I32, NULL, 2, tokens, count, 1),
                    weights = device_tensor(GB_F32, NULL, 2, tokens, count, 1);
-    gb_cuda_route_top_k(&(gb_cuda_call){
-        .node = &route_nodes[normalize], .operands = {&from}, .results = {&chosen, &weights}});
+    run_op(gb_cuda_route_top_k, &(gb_cuda_call){.node = &route_nodes[normalize],
+                                                .operands = {&from},
+                                                .results = {&chosen, &weights}});
     int32_t found[ROW_KINDS * MOST_CHOSEN];
     float found_weights[ROW_KINDS * MOST_CHOSEN];
     fetch_tensor(&chosen, found);
@@ -321,7 +322,7 @@ static bool launch_steps(const gb_cuda_tensor *const *operands, gb_cuda_call *ca
         list[i] = &calls[i];
     const bool are_fused = together && launch_fused(GB_FUSED_EXPERTS, &problem);
     for (int i = 0; i < GB_EXPERTS_PARTS && !are_fused; i++)
-        alone[i](&calls[i]);
+        run_op(alone[i], &calls[i]);
     assert_cuda(cudaGetLastError());
     return are_fused;
 }

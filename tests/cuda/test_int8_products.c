@@ -133,7 +133,7 @@ static void launch_together(const gb_cuda_registry *registry, gb_cuda_call *call
     scratch.bytes = device_copy(NULL, scratch_from(registry, calls));
     scratch.arrivals = device_copy(zeros, sizeof zeros);
     const gb_cuda_problem problem = {.parts = parts, .count = count};
-    kernel_from(registry, &problem)->launch(&problem);
+    launch_problem(registry, &problem);
     assert_cuda(cudaGetLastError());
     uint32_t left[GB_CUDA_ARRIVALS];
     assert_cuda(cudaMemcpy(left, scratch.arrivals, sizeof left, cudaMemcpyDeviceToHost));
@@ -201,7 +201,7 @@ static void check_experts(const matrix_case *c, size_t tokens, bool is_prefill, 
         gb_cuda_call call = {.node = &node,
                              .operands = {&from, &m.tensor, &experts},
                              .results = {&to},
-                             .is_prefill = is_prefill};
+                             .row_class = is_prefill ? GB_CUDA_SHORT_PROMPT : GB_CUDA_ONE_ROW};
         launch_together(&gb_cuda_expert_linear_kernels, &call, 1);
         fetch_tensor(&to, y);
         for (size_t p = 0; p < pairs; p++) {

@@ -125,7 +125,7 @@ static void run_case(const chain_case *c, bool is_chain, gb_cuda_scratch *scratc
         launch_apart(&step);
     for (uint32_t k = 0; k < c->count; k++) {
         if (!is_chain)
-            alone[c->parts[k]](&calls[k]);
+            run_op(alone[c->parts[k]], &calls[k]);
         fetch_tensor(&result[k], results + (size_t)k * ROWS * c->width);
     }
     for (uint32_t k = 0; k < c->count; k++) {

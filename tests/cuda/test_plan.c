@@ -2,7 +2,8 @@
  *
  * The launch lists as they are printed: what they contain, and that steps launch just that.
  */
-#include "backends/cuda/lowering/kernels.h"
+#include "backends/cuda/lowering/lowering.h"
+#include "run/handles.h"
 #include "support/paths.h"
 #include "support/programs/random_program.h"
 #include "support/text_buffer.h"
@@ -16,7 +17,10 @@
 
 #include <cmocka.h>
 
-enum { VOCAB = 160, PROMPT = 6, MOST_LAUNCHES = 256, NAME = 32 };
+enum { VOCAB = 160, MOST_PROMPT = 65, STEP_TOKENS = 300, SLOTS = 17, MOST_LAUNCHES = 512, NAME = 32 };
+
+/* Lines of a printed list: where the launch's name begins, behind the step's. */
+enum { NAME_COLUMN = 24 };
 
 typedef struct launch_list {
     char names[MOST_LAUNCHES][NAME];
@@ -25,15 +29,18 @@ typedef struct launch_list {
 
 static gumbel_program *program;
 
+/* Launches of one kernel that follow one another are its tiles, as many as the batch has. */
 static void add_name(launch_list *list, const char *name) {
+    if (list->count > 0 && strcmp(list->names[list->count - 1], name) == 0)
+        return;
     assert_true(list->count < MOST_LAUNCHES);
     snprintf(list->names[list->count++], NAME, "%s", name);
 }
 
-/* The kernels of a class as they are printed, of an engine of one slot. */
+/* The launches of a class as they are printed. */
 static launch_list printed_list(const char *class) {
     launch_list list = {.count = 0};
-    char title[NAME], step[NAME], kernel[NAME];
+    char title[80], kernel[NAME];
     text_buffer text = {0};
     gumbel_error error;
     const gb_text_sink sink = text_buffer_sink(&text);
@@ -43,7 +50,7 @@ static launch_list printed_list(const char *class) {
     assert_non_null(line);
     for (line = strchr(line, '\n') + 1, line = strchr(line, '\n') + 1; *line && *line != '\n';
          line = strchr(line, '\n') + 1) {
-        assert_int_equal(sscanf(line, "%*u %31s %31s", step, kernel), 2);
+        assert_int_equal(sscanf(line + NAME_COLUMN, "%31s", kernel), 1);
         add_name(&list, kernel);
     }
     free(text.text);
@@ -68,49 +75,176 @@ static void assert_lists_equal(const launch_list *found, const launch_list *expe
     assert_int_equal(found->count, expected->count);
 }
 
-/* A prompt and a generated token, timed. */
+/* ---- What runs ----------------------------------------------------------------------------------------- */
+
+typedef struct running {
+    gumbel_engine *engine;
+    gumbel_session *sessions[SLOTS];
+    int32_t tokens[SLOTS]; /* that come next */
+    launch_list launched;
+} running;
+
+static void begin(running *r, bool is_profiled) {
+    gumbel_error error;
+    const gumbel_engine_options options = {.size = sizeof options,
+                                           .backend = "cuda",
+                                           .slots = SLOTS,
+                                           .step_tokens = STEP_TOKENS,
+                                           .profile = is_profiled ? note_launch : NULL,
+                                           .profile_user = &r->launched};
+    assert_ok(gumbel_engine_create(program, &options, &r->engine, &error), &error);
+    for (int i = 0; i < SLOTS; i++)
+        assert_ok(gumbel_session_create(r->engine, &r->sessions[i], &error), &error);
+}
+
+/* Of each of the first `count` slots so many tokens: new ones, or the one that comes next. */
+static void step(running *r, uint32_t count, uint32_t each) {
+    static int32_t prompts[SLOTS][MOST_PROMPT];
+    gumbel_request requests[SLOTS] = {{0}};
+    gumbel_result results[SLOTS];
+    gumbel_error error;
+    for (uint32_t i = 0; i < count; i++) {
+        if (each > 1) /* else the first token would be one that was drawn */
+            gumbel_session_reset(r->sessions[i]);
+        random_tokens(i + each, VOCAB, prompts[i], each);
+        results[i] = (gumbel_result){.size = sizeof *results};
+        requests[i] = (gumbel_request){.size = sizeof *requests,
+                                       .session = r->sessions[i],
+                                       .tokens = each == 1 ? &r->tokens[i] : prompts[i],
+                                       .token_count = each,
+                                       .result = &results[i]};
+    }
+    r->launched.count = 0;
+    assert_ok(gumbel_step(r->engine, requests, count, &error), &error);
+    for (uint32_t i = 0; i < count; i++)
+        r->tokens[i] = results[i].token;
+}
+
+/* Batches at the ends of their classes. */
+static const struct batch {
+    uint32_t slots, tokens;
+    const char *class;
+} batches[] = {
+    {1, 6, "prefill of up to 256 tokens with 1 row"},
+    {16, 2, "prefill of up to 256 tokens with 2 to 16 rows"},
+    {17, 15, "prefill of up to 256 tokens with more than 16 rows"},
+    {17, 16, "prefill of more than 256 tokens with more than 16 rows"},
+    {4, 65, "prefill of more than 256 tokens with 2 to 16 rows"},
+    {1, 1, "decode of 1 token"},
+    {2, 1, "decode of 2 to 16 tokens"},
+    {16, 1, "decode of 2 to 16 tokens"},
+    {17, 1, "decode of more than 16 tokens"},
+};
+
+enum { BATCHES = sizeof batches / sizeof *batches };
+
+#ifdef GUMBEL_EMULATED_DEVICE
+enum { MOST_RUN = 2048 };
+static const void *functions[2][MOST_RUN];
+static uint32_t function_counts[2], tracing;
+
+static void note_function(const void *function) {
+    assert_true(function_counts[tracing] < MOST_RUN);
+    functions[tracing][function_counts[tracing]++] = function;
+}
+
+static void trace(uint32_t into) {
+    tracing = into;
+    function_counts[into] = 0;
+    emulated_trace = note_function;
+}
+
+static void assert_traces_equal(void) {
+    emulated_trace = NULL;
+    assert_int_equal(function_counts[0], function_counts[1]);
+    assert_memory_equal(functions[0], functions[1], function_counts[0] * sizeof *functions[0]);
+}
+#else
+static void trace(uint32_t into) {
+    (void)into;
+}
+static void assert_traces_equal(void) {}
+#endif
+
+/* What is timed has the printed names; steps that are not, the first of which is captured and the second
+ * replayed where they decode, run the same functions. */
 static void steps_launch_what_is_printed(void **unused) {
     (void)unused;
-    gumbel_engine *engine;
-    gumbel_session *session;
-    gumbel_error error;
-    launch_list launched = {.count = 0};
-    int32_t tokens[PROMPT];
-    const gumbel_engine_options options = {
-        .size = sizeof options, .backend = "cuda", .profile = note_launch, .profile_user = &launched};
-    random_tokens(1, VOCAB, tokens, PROMPT);
-    assert_ok(gumbel_engine_create(program, &options, &engine, &error), &error);
-    assert_ok(gumbel_session_create(engine, &session, &error), &error);
-    gumbel_result result = {.size = sizeof result};
-    gumbel_request request = {.size = sizeof request,
-                              .session = session,
-                              .tokens = tokens,
-                              .token_count = PROMPT,
-                              .result = &result};
-    static const char *const classes[] = {"prefill", "one token"};
-    for (int i = 0; i < 2; i++) {
-        launched.count = 0;
-        assert_ok(gumbel_step(engine, &request, 1, &error), &error);
-        const launch_list printed = printed_list(classes[i]);
-        assert_lists_equal(&launched, &printed);
-        request.tokens = &result.token;
-        request.token_count = 1;
+    running timed = {.engine = NULL}, captured = {.engine = NULL};
+    begin(&timed, true);
+    begin(&captured, false);
+    for (int i = 0; i < BATCHES; i++) {
+        const struct batch *b = &batches[i];
+        const launch_list printed = printed_list(b->class);
+        trace(0);
+        step(&timed, b->slots, b->tokens);
+        assert_lists_equal(&timed.launched, &printed);
+        for (int again = 0; again < (b->tokens == 1 ? 2 : 1); again++) {
+            trace(1);
+            step(&captured, b->slots, b->tokens);
+            assert_traces_equal();
+        }
     }
-    gumbel_engine_destroy(engine);
+    gumbel_engine_destroy(timed.engine);
+    gumbel_engine_destroy(captured.engine);
 }
+
+#ifndef GUMBEL_EMULATED_DEVICE
+/* Of one class: the functions that are launched are called what their launches are. */
+static void assert_names(gb_cuda_lowering_options *options, gb_cuda_class class) {
+    gb_cuda_lowered lowered;
+    gumbel_error error;
+    options->class = class;
+    assert_ok(gb_cuda_lower(options, &lowered, &error), &error);
+    gb_cuda_lowered_bind(&lowered, 1, 1, &(gb_cuda_runs){NULL, 1}, &(gb_cuda_versions){NULL, NULL});
+    assert_ok(gb_cuda_lowered_describe(&lowered, &error), &error);
+    for (uint32_t i = 0; i < lowered.launches.count; i++) {
+        const gb_cuda_launch *launch = &lowered.launches.launches[i];
+        const char *function;
+        assert_int_equal(cudaFuncGetName(&function, launch->function), cudaSuccess);
+        if (!strstr(function, launch->name))
+            fail_msg("the launch %s is of %s", launch->name, function);
+    }
+    gb_cuda_lowered_destroy(&lowered);
+}
+
+static void launches_are_called_as_their_functions(void **unused) {
+    (void)unused;
+    enum { ALIGNMENT = 256 };
+    const gb_backend_options backend = {
+        .slots = 2 * GB_CUDA_MOST_FEW_ROWS, .max_context = 128, .step_tokens = 512, .fuse = true};
+    gb_cuda_weights weights;
+    gb_states states = {.places = calloc(program->program->state_count, sizeof *states.places)};
+    gb_cuda_scratch scratch = {.wgmma_blocks = gb_cuda_wgmma_blocks()};
+    gumbel_error error;
+    assert_non_null(states.places);
+    assert_ok(gb_cuda_weights_place(program->program, &weights, &error), &error);
+    assert_ok(gb_states_place(program->program, 128, ALIGNMENT, &states, &error), &error);
+    gb_cuda_lowering_options options = {.program = program->program,
+                                        .backend = &backend,
+                                        .weights = &weights,
+                                        .states = &states,
+                                        .scratch = &scratch};
+    for (uint32_t i = 0; i < GB_CUDA_CLASSES; i++)
+        assert_names(&options, gb_cuda_classes[i]);
+    gb_cuda_weights_destroy(&weights);
+    free(states.places);
+}
+#endif
 
 static void classes_have_kernels_of_their_own(void **unused) {
     (void)unused;
-    const launch_list one = printed_list("one token"), decode = printed_list("decode"),
-                      prefill = printed_list("prefill");
+    const launch_list one = printed_list("decode of 1 token"), few = printed_list("decode of 2 to 16 tokens"),
+                      prefill = printed_list("prefill of more than 256 tokens with 1 row");
     assert_string_equal(one.names[1], "norm_gemv_small");
-    assert_string_equal(decode.names[1], "norm_chain");
+    assert_string_equal(few.names[1], "norm_chain");
     assert_string_equal(prefill.names[1], "norm_chain");
-    assert_true(has_name(&one, "norm_gemv") && has_name(&one, "expert_mlp"));
-    assert_true(has_name(&decode, "gemv") && has_name(&decode, "expert_mlp"));
+    assert_true(has_name(&one, "norm_gemv") && has_name(&one, "expert_inner"));
+    assert_true(has_name(&few, "gemv") && has_name(&few, "expert_outer"));
     if (gb_cuda_wgmma_blocks() > 0)
-        assert_true(has_name(&prefill, "gemm_wgmma") && has_name(&prefill, "expert_wgmma"));
-    assert_true(has_name(&one, "sample_logprob"));
+        assert_true(has_name(&prefill, "gemm_wgmma") && has_name(&prefill, "list_experts"));
+    assert_true(has_name(&prefill, "norm_gemv")); /* behind the rows: there is one */
+    assert_true(has_name(&one, "sample_scan") && has_name(&one, "sample_finish"));
 }
 
 static uint32_t count_name(const launch_list *list, const char *name) {
@@ -124,10 +258,10 @@ static uint32_t count_name(const launch_list *list, const char *name) {
 static void sources_have_the_same_kernels(void **unused) {
     (void)unused;
     const char *const recipes[] = {test_data("run/mlx_4bit.json"), test_data("run/gguf_q4_0.json")};
-    static const char *const classes[] = {"one token", "decode"};
+    static const char *const classes[] = {"decode of 1 token", "decode of 2 to 16 tokens"};
     /* Output projections of this model are too narrow to be packed. */
-    static const char *const counted[] = {"expert_mlp", "route_top_k",    "expert_gemv",
-                                          "norm_chain", "gemm_quantized", "gemv_float"};
+    static const char *const counted[] = {"expert_inner",   "route_in_block", "norm_chain",
+                                          "gemm_quantized", "gemv_quantized", "gemv_float"};
     gumbel_program *const own = program;
     for (int r = 0; r < 2; r++) {
         const launch_list of_own[] = {printed_list(classes[0]), printed_list(classes[1])};
@@ -187,6 +321,9 @@ static int close_program(void **unused) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(classes_have_kernels_of_their_own),
+#ifndef GUMBEL_EMULATED_DEVICE
+        cmocka_unit_test(launches_are_called_as_their_functions),
+#endif
         cmocka_unit_test(steps_launch_what_is_printed),
         cmocka_unit_test(sources_have_the_same_kernels),
         cmocka_unit_test(slow_experts_are_told),

@@ -142,7 +142,7 @@ static void run_product(const gb_cuda_registry *registry, const product *p) {
                          .operands = {p->x, p->weight, p->experts},
                          .results = {p->y},
                          .scratch = &scratch,
-                         .is_prefill = p->is_prefill};
+                         .row_class = p->is_prefill ? GB_CUDA_SHORT_PROMPT : GB_CUDA_ONE_ROW};
     size_t columns = p->x->dims[p->x->rank - 1];
     scratch.prepared =
         device_copy(NULL, gb_cuda_prepared_bytes(gb_cuda_elements(p->x) / columns, columns, GB_QUANTIZED));
@@ -213,7 +213,10 @@ static double exact_sum(const case_of *c, const matrix *m, size_t row, const flo
 /* A prompt's products with 4-bit codes that are packed have rounded weights, on devices that can. */
 static bool has_rounded_weights(const matrix *m, bool is_prefill) {
     gb_cuda_scratch scratch = {.wgmma_blocks = gb_cuda_wgmma_blocks()};
-    return gb_cuda_supports_wgmma(&(gb_cuda_call){.scratch = &scratch, .is_prefill = is_prefill}, &m->tensor);
+    return gb_cuda_supports_wgmma(
+        &(gb_cuda_call){.scratch = &scratch,
+                        .row_class = is_prefill ? GB_CUDA_SHORT_PROMPT : GB_CUDA_ONE_ROW},
+        &m->tensor);
 }
 
 static void assert_sum(const case_of *c, const matrix *m, size_t row, const float *x, bool is_prefill,

@@ -403,7 +403,7 @@ static void launch_chain(const chain *c, way how) {
                                  &(gb_cuda_problem){.parts = list, .count = c->count, .live = c->live}));
     else
         for (uint32_t i = 0; i < c->count; i++)
-            kernel_of(c->nodes[i].op)(list[i]);
+            run_op(kernel_of(c->nodes[i].op), list[i]);
 }
 
 static outcome run_chain(const chain_case *which, size_t rows, gb_dtype weights, way how) {

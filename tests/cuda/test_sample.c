@@ -4,6 +4,7 @@
  * kinds, every row of a batch with settings of its own, and the logits as they were. On a real device there
  * are 100,000 rows and all words' noise, but for builds that tools slow down.
  */
+#include "cuda/launching.h"
 #include "cuda/noise_sum.h"
 #include "cuda/random_rows.h"
 #include "support/test_arguments.h"
@@ -188,7 +189,7 @@ static void same_noise_as_the_cpu(void **unused) {
     gb_cuda_tensor from = device_tensor(GB_U32, bits, 2, 1, COUNT, 1);
     gb_cuda_tensor to = device_tensor(GB_F32, NULL, 2, 1, COUNT, 1);
     gb_cuda_call call = {.operands = {&from}, .results = {&to}};
-    gb_cuda_gumbel_noise(&call);
+    run_op(gb_cuda_gumbel_noise, &call);
     fetch_tensor(&to, found);
     assert_memory_equal(found, expected, COUNT * sizeof *found);
     free_on_device(&from);

@@ -4,7 +4,7 @@
  * bits, and the counts of tokens, in the same order.
  */
 #include "backends/sampler/sampler.h"
-#include "cuda/device_memory.h"
+#include "cuda/launching.h"
 
 #include <math.h>
 
@@ -23,13 +23,13 @@ static void fill_row(float *x, uint32_t size, uint32_t kind, uint64_t *random) {
 }
 
 /* Launches an op on operands that lie on the device, its scratch being full of ones. */
-static void run_op(void (*op)(const gb_cuda_call *call), uint64_t scratch_bytes(const gb_cuda_call *),
-                   gb_cuda_call *call) {
+static void run_with_scratch(void (*op)(const gb_cuda_call *call),
+                             uint64_t scratch_bytes(const gb_cuda_call *), gb_cuda_call *call) {
     gb_cuda_scratch scratch = {0};
     call->scratch = &scratch;
     scratch.size = scratch_bytes ? scratch_bytes(call) : 0;
     scratch.bytes = device_copy(NULL, scratch.size);
-    op(call);
+    run_op(op, call);
     assert_cuda(cudaStreamSynchronize(NULL));
     assert_cuda(cudaFree(scratch.bytes));
 }
@@ -63,12 +63,12 @@ static void compare_logprobs(uint32_t size, uint32_t kind, uint64_t *random) {
     gb_cuda_tensor normalizers = device_tensor(GB_F32, NULL, 2, ROWS, 2, 1);
     gb_cuda_tensor top = device_tensor(GB_I32, NULL, 2, ROWS, TOP, 1);
     gb_cuda_tensor of_top = device_tensor(GB_F32, NULL, 2, ROWS, TOP, 1);
-    run_op(gb_cuda_log_normalizer, gb_cuda_log_normalizer_scratch,
-           &(gb_cuda_call){.operands = {&logits, &on_device}, .results = {&normalizers}});
-    run_op(gb_cuda_top_ids, gb_cuda_top_ids_scratch,
-           &(gb_cuda_call){.operands = {&logits, &on_device}, .results = {&top}});
-    run_op(gb_cuda_log_probability, NULL,
-           &(gb_cuda_call){.operands = {&logits, &normalizers, &top}, .results = {&of_top}});
+    run_with_scratch(gb_cuda_log_normalizer, gb_cuda_log_normalizer_scratch,
+                     &(gb_cuda_call){.operands = {&logits, &on_device}, .results = {&normalizers}});
+    run_with_scratch(gb_cuda_top_ids, gb_cuda_top_ids_scratch,
+                     &(gb_cuda_call){.operands = {&logits, &on_device}, .results = {&top}});
+    run_with_scratch(gb_cuda_log_probability, NULL,
+                     &(gb_cuda_call){.operands = {&logits, &normalizers, &top}, .results = {&of_top}});
     fetch_tensor(&normalizers, normalizer);
     fetch_tensor(&top, ids);
     fetch_tensor(&of_top, logprobs);
@@ -134,7 +134,7 @@ static void compare_counts(uint32_t length, uint32_t step, int32_t from, int32_t
     operands[COUNT - 1].slot_bytes = sizeof history[0];
     for (int i = 0; i < COUNT; i++)
         call.operands[i] = &operands[i];
-    run_op(gb_cuda_count_tokens, gb_cuda_count_tokens_scratch, &call);
+    run_with_scratch(gb_cuda_count_tokens, gb_cuda_count_tokens_scratch, &call);
     fetch_tensor(&counts, found);
     fetch_tensor(&operands[COUNT - 1], history);
     assert_memory_equal(&history[1][length - step], tokens, step * sizeof *tokens);

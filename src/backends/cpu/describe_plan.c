@@ -3,6 +3,8 @@
 #include "backends/cpu/kernels/chain.h"
 #include "plan/print_plan.h"
 
+enum { WIDTH = 20 };
+
 gumbel_status gb_cpu_describe_plan(const gb_program *program, const gb_backend_options *options,
                                    const gb_text_sink *sink, gumbel_error *error) {
     const gb_plan_options plan_options = {options->step_tokens, gb_most_rows(options), options->fuse,
@@ -13,10 +15,10 @@ gumbel_status gb_cpu_describe_plan(const gb_program *program, const gb_backend_o
     GB_TRY(gb_plan_create(program, &plan_options, &plan, error));
     gb_print(sink, "cpu, all batches: %u steps, kernels in the instruction set %s\n", plan->step_count,
              vector->name);
-    gb_print_step_columns(sink);
+    gb_print_step_columns("kernel", WIDTH, sink);
     for (uint32_t s = 0; s < plan->step_count; s++) {
         const bool is_control = plan->steps[s].kind == GB_STEP_BRANCH || plan->steps[s].kind == GB_STEP_JUMP;
-        gb_print_step(plan, s, is_control ? "" : vector->name, sink);
+        gb_print_step(plan, s, is_control ? "" : vector->name, WIDTH, sink);
     }
     gb_plan_destroy(plan);
     return GUMBEL_OK;

@@ -13,6 +13,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct dim3 {
+    unsigned x, y, z;
+#ifdef __cplusplus
+    dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
+#endif
+};
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -89,6 +96,35 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t instance, cudaStream_t stream);
 extern unsigned emulated_graph_launches; /* for tests: how many there have been */
 cudaError_t cudaGraphDestroy(cudaGraph_t graph);
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t instance);
+
+typedef enum cudaLaunchAttributeID {
+    cudaLaunchAttributeClusterDimension = 4,
+    cudaLaunchAttributeProgrammaticStreamSerialization = 6
+} cudaLaunchAttributeID;
+typedef struct cudaLaunchAttribute {
+    cudaLaunchAttributeID id;
+    struct {
+        int programmaticStreamSerializationAllowed;
+        struct {
+            unsigned x, y, z;
+        } clusterDim;
+    } val;
+} cudaLaunchAttribute;
+typedef struct cudaLaunchConfig_st {
+    struct dim3 gridDim, blockDim;
+    size_t dynamicSmemBytes;
+    cudaStream_t stream;
+    cudaLaunchAttribute *attrs;
+    unsigned numAttrs;
+} cudaLaunchConfig_t;
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
+
+/* Attributes change nothing. */
+cudaError_t cudaFuncSetAttribute(const void *function, enum cudaFuncAttribute attribute, int value);
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *function, void **parameters);
+
+/* For tests: called with each kernel that a stream or a graph runs. NULL: nobody wants to know. */
+extern void (*emulated_trace)(const void *function);
 
 cudaError_t cudaEventCreate(cudaEvent_t *event);
 cudaError_t cudaEventDestroy(cudaEvent_t event);

@@ -15,6 +15,8 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <tuple>
+#include <utility>
 
 #define __global__
 #define __device__
@@ -28,10 +30,6 @@
 #define __ldg(pointer) (*(pointer))
 #define __ldcg(pointer) (*(pointer))
 
-struct dim3 {
-    unsigned x, y, z;
-    dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
-};
 extern dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 struct float2 {
@@ -57,8 +55,28 @@ namespace emulated {
 
 constexpr unsigned WARP = 32, EXCHANGE_BYTES = 64;
 
-/* Runs a kernel on every thread of the grid, or records it where the stream is being captured. */
-void launch(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream, std::function<void()> kernel);
+/* From what a launch has of a kernel, its parameters' addresses, to a call of it with copies of them. */
+typedef std::function<void()> (*binder)(const void *function, void **parameters);
+void know_kernel(const void *function, binder bind);
+
+template <typename... Parameters>
+struct kernel_binder {
+    template <size_t... I>
+    static std::function<void()> bind_each(void (*kernel)(Parameters...), void **parameters,
+                                           std::index_sequence<I...>) {
+        const std::tuple<Parameters...> copies(*static_cast<Parameters *>(parameters[I])...);
+        return [=] { std::apply(kernel, copies); };
+    }
+    static std::function<void()> bind(const void *function, void **parameters) {
+        return bind_each(reinterpret_cast<void (*)(Parameters...)>(const_cast<void *>(function)), parameters,
+                         std::index_sequence_for<Parameters...>());
+    }
+};
+
+template <typename... Parameters>
+void know_kernel(void (*kernel)(Parameters...)) {
+    know_kernel(reinterpret_cast<const void *>(kernel), kernel_binder<Parameters...>::bind);
+}
 
 /* The block's dynamic shared memory. */
 void *dynamic_shared();

@@ -38,8 +38,10 @@ int main(int argument_count, char **arguments) {
     const int kind = strcmp(fault, "unsynchronized") == 0     ? UNSYNCHRONIZED
                      : strcmp(fault, "one_lane_arrives") == 0 ? ONE_LANE_ARRIVES
                                                               : 0;
-    emulated::launch(1, THREADS, 0, nullptr,
-                     [=] { reverse(static_cast<float *>(x), static_cast<float *>(y), kind); });
+    void *parameters[] = {&x, &y, const_cast<int *>(&kind)};
+    const cudaLaunchConfig_t config = {1, THREADS, 0, nullptr, nullptr, 0};
+    emulated::know_kernel(reverse);
+    cudaLaunchKernelExC(&config, reinterpret_cast<const void *>(reverse), parameters);
     cudaFree(x);
     cudaFree(y);
     return 0;

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <map>
 #include <vector>
 
 namespace emulated {
@@ -32,10 +33,39 @@ static void enqueue(cudaStream_t stream, std::function<void()> work) {
         work();
 }
 
-void emulated::launch(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream,
-                      std::function<void()> kernel) {
-    enqueue(stream, [=] { run_grid(grid, block, shared_bytes, kernel); });
+/* ---- Kernels ------------------------------------------------------------------------------------------- */
+
+static std::map<const void *, emulated::binder> &known_kernels() {
+    static std::map<const void *, emulated::binder> known;
+    return known;
 }
+
+void emulated::know_kernel(const void *function, binder bind) {
+    known_kernels()[function] = bind;
+}
+
+void (*emulated_trace)(const void *function);
+
+cudaError_t cudaFuncSetAttribute(const void *, enum cudaFuncAttribute, int) {
+    return cudaSuccess;
+}
+
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *function, void **parameters) {
+    const auto found = known_kernels().find(function);
+    if (found == known_kernels().end())
+        return cudaErrorInvalidValue;
+    const std::function<void()> kernel = found->second(function, parameters);
+    const dim3 grid = config->gridDim, block = config->blockDim;
+    const size_t shared_bytes = config->dynamicSmemBytes;
+    enqueue(config->stream, [=] {
+        if (emulated_trace)
+            emulated_trace(function);
+        emulated::run_grid(grid, block, shared_bytes, kernel);
+    });
+    return cudaSuccess;
+}
+
+/* ---- The rest ------------------------------------------------------------------------------------------ */
 
 const char *cudaGetErrorString(cudaError_t error) {
     return error == cudaSuccess ? "no error" : "an error of the emulated device";

@@ -25,7 +25,7 @@ __device__ static void store_row(const cache &c, const float *x, size_t slot, si
     }
 }
 
-static __global__ void append(attention a) {
+static __global__ void run_append_to_caches(attention a) {
     wait_for_earlier();
     const size_t n = blockIdx.x, slot = (size_t)a.slots[n], position = (size_t)a.positions[n];
     if (blockIdx.y == 0)
@@ -34,8 +34,9 @@ static __global__ void append(attention a) {
         store_row(a.values, a.value + n * a.values.heads * a.values.size, slot, position);
 }
 
-void gb_cuda::append_to_caches(const attention &a, cudaStream_t stream) {
-    GB_LAUNCH(append, dim3((unsigned)a.tokens, 2), THREADS, 0, stream, a);
+void gb_cuda::append_to_caches(const attention &a, gb_cuda_launch_list *launches) {
+    add_launch(launches, "append_to_caches", run_append_to_caches, dim3((unsigned)a.tokens, 2), THREADS, 0,
+               a);
 }
 
 /* ---- Choosing ------------------------------------------------------------------------------------------ */
@@ -78,7 +79,7 @@ static attention attention_of(const gb_cuda_call *call) {
 /* ---- The kernels --------------------------------------------------------------------------------------- */
 
 static bool supports_decode(const gb_cuda_problem *problem) {
-    return attention_of(problem->parts[0]).terms > 0 && !problem->parts[0]->is_prefill;
+    return attention_of(problem->parts[0]).terms > 0 && !gb_cuda_is_prompt(problem->parts[0]);
 }
 
 /* Heads are whole groups of what the next product takes. */
@@ -91,10 +92,10 @@ static bool decode_has_epilogue(const gb_cuda_problem *problem) {
     return !weight || !weight->int8_input || a.values.size % weight->format.group == 0;
 }
 
-static void launch_decode(const gb_cuda_problem *problem) {
+static void describe_decode(const gb_cuda_problem *problem) {
     const gb_cuda_call *call = problem->parts[0];
     const attention a = attention_of(call);
-    attend_decode(a, gb_cuda_epilogue_rows(call), call->scratch, call->stream);
+    attend_decode(a, gb_cuda_epilogue_rows(call), call->scratch, call->launches);
 }
 
 static uint64_t decode_scratch(const gb_cuda_problem *problem) {
@@ -106,27 +107,38 @@ static bool supports_prefill(const gb_cuda_problem *problem) {
     return a.terms > 0 && prompt_fits(a);
 }
 
-static void launch_prefill(const gb_cuda_problem *problem) {
+static void describe_prefill(const gb_cuda_problem *problem) {
     const attention a = attention_of(problem->parts[0]);
-    append_to_caches(a, problem->parts[0]->stream);
-    attend_prefill(a, problem->parts[0]->stream);
+    append_to_caches(a, problem->parts[0]->launches);
+    attend_prefill(a, problem->parts[0]->launches);
 }
 
-static void launch_float(const gb_cuda_problem *problem) {
+static bool is_few(const gb_cuda_problem *problem) {
+    return problem->parts[0]->row_class <= GB_CUDA_FEW_ROWS;
+}
+
+static void describe_few_in_float(const gb_cuda_problem *problem) {
     const gb_cuda_call *call = problem->parts[0];
     const attention a = attention_of(call);
-    append_to_caches(a, call->stream);
-    attend_in_float(a, call->scratch, call->stream);
+    append_to_caches(a, call->launches);
+    attend_few_in_float(a, call->scratch, call->launches);
 }
 
-static uint64_t float_scratch(const gb_cuda_problem *problem) {
-    return attend_in_float_scratch(attention_of(problem->parts[0]));
+static uint64_t few_in_float_scratch(const gb_cuda_problem *problem) {
+    return attend_few_in_float_scratch(attention_of(problem->parts[0]));
+}
+
+static void describe_float(const gb_cuda_problem *problem) {
+    const attention a = attention_of(problem->parts[0]);
+    append_to_caches(a, problem->parts[0]->launches);
+    attend_in_float(a, problem->parts[0]->launches);
 }
 
 static const gb_cuda_kernel kernels[] = {
-    {"attention_decode", supports_decode, launch_decode, decode_scratch, decode_has_epilogue, false},
-    {"attention_prefill", supports_prefill, launch_prefill, nullptr, nullptr, false},
-    {"attention_float", nullptr, launch_float, float_scratch, nullptr, false},
+    {"attention_decode", supports_decode, describe_decode, decode_scratch, decode_has_epilogue, false},
+    {"attention_prefill", supports_prefill, describe_prefill, nullptr, nullptr, false},
+    {"attention_float_spans", is_few, describe_few_in_float, few_in_float_scratch, nullptr, false},
+    {"attention_float", nullptr, describe_float, nullptr, nullptr, false},
 };
 
 extern "C" const gb_cuda_registry gb_cuda_attention_kernels = {kernels, sizeof kernels / sizeof *kernels};

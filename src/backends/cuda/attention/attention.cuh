@@ -88,21 +88,23 @@ __device__ inline query_place place_of(const query_tile &t, unsigned q) {
 }
 
 /* Keys and values of the call's tokens go to their caches. */
-void append_to_caches(const attention &a, cudaStream_t stream);
+void append_to_caches(const attention &a, gb_cuda_launch_list *launches);
 
-/* Reads the caches, of any size and dtype, in float32: attention_float.cu. */
-void attend_in_float(attention a, const gb_cuda_scratch *scratch, cudaStream_t stream);
-uint64_t attend_in_float_scratch(const attention &a);
+/* Reads the caches, of any size and dtype, in float32, a span of positions a block or all of them:
+ * attention_float.cu. Either gives the same bits. */
+void attend_few_in_float(attention a, const gb_cuda_scratch *scratch, gb_cuda_launch_list *launches);
+uint64_t attend_few_in_float_scratch(const attention &a);
+void attend_in_float(attention a, gb_cuda_launch_list *launches);
 
 /* What the tensor cores take. Tokens of which each continues its slot: appends, reads, and prepares the
  * result where `prepared` is somewhere; scratch has arrivals. attention_decode.cu */
 void attend_decode(attention a, const prepared_rows &prepared, const gb_cuda_scratch *scratch,
-                   cudaStream_t stream);
+                   gb_cuda_launch_list *launches);
 uint64_t attend_decode_scratch(const attention &a);
 
 /* The same. Tokens of prompts, already appended; where the device's blocks have the shared memory that its
  * tiles take. attention_prefill.cu */
-void attend_prefill(attention a, cudaStream_t stream);
+void attend_prefill(attention a, gb_cuda_launch_list *launches);
 bool prompt_fits(const attention &a);
 
 } // namespace gb_cuda

@@ -180,7 +180,7 @@ __device__ static void finish(const decoding &d, const query_tile &t,
  * other. Of few spans the first blocks have all, which therefore start first. */
 template <unsigned SIZE, unsigned TERMS>
 static __global__ void __launch_bounds__(SPAN_THREADS, TERMS > 1 ? 1 : 2)
-    decode(GB_GRID_CONSTANT decoding d) {
+    run_attention_decode(GB_GRID_CONSTANT decoding d) {
     using memory = decode_memory<SIZE, TERMS>;
     GB_DYNAMIC_SHARED(memory, shared);
     let_next_begin();
@@ -244,24 +244,24 @@ uint64_t gb_cuda::attend_decode_scratch(const attention &a) {
 }
 
 template <unsigned SIZE, unsigned TERMS>
-static void launch_decode(const decoding &d, cudaStream_t stream) {
+static void launch_decode(const decoding &d, gb_cuda_launch_list *launches) {
     const size_t across = d.a.keys.heads * d.a.parts, pairs = across * d.a.tokens;
     const size_t blocks = (BLOCKS_WANTED + pairs - 1) / pairs;
     const dim3 grid((unsigned)across, (unsigned)(blocks < d.most_spans ? blocks : d.most_spans),
                     (unsigned)d.a.tokens);
     using memory = decode_memory<SIZE, TERMS>;
-    const auto kernel = decode<SIZE, TERMS>;
-    GB_LAUNCH(kernel, grid, SPAN_THREADS, sizeof(memory), stream, d);
+    const auto kernel = run_attention_decode<SIZE, TERMS>;
+    add_launch(launches, "attention_decode", kernel, grid, SPAN_THREADS, sizeof(memory), d);
 }
 
 template <unsigned TERMS>
-static void launch_size(const decoding &d, cudaStream_t stream) {
+static void launch_size(const decoding &d, gb_cuda_launch_list *launches) {
     if (d.a.keys.size == 128)
-        launch_decode<128, TERMS>(d, stream);
+        launch_decode<128, TERMS>(d, launches);
     else if (d.a.keys.size == 256)
-        launch_decode<256, TERMS>(d, stream);
+        launch_decode<256, TERMS>(d, launches);
     else
-        launch_decode<512, TERMS>(d, stream);
+        launch_decode<512, TERMS>(d, launches);
 }
 
 /* The call's tokens first .. first + count - 1. */
@@ -277,7 +277,7 @@ static attention some_tokens(attention a, size_t first, size_t count) {
 }
 
 void gb_cuda::attend_decode(attention a, const prepared_rows &prepared, const gb_cuda_scratch *scratch,
-                            cudaStream_t stream) {
+                            gb_cuda_launch_list *launches) {
     set_tiles(a, SPAN_QUERIES);
     a.tile_tokens = 1;
     const size_t at_once = tokens_at_once(a), rows = at_once * a.heads;
@@ -290,13 +290,13 @@ void gb_cuda::attend_decode(attention a, const prepared_rows &prepared, const gb
     d.prepared = prepared;
     d.arrivals = scratch->arrivals;
     if (!d.appends)
-        append_to_caches(a, stream);
+        append_to_caches(a, launches);
     for (size_t first = 0; first < a.tokens; first += at_once) {
         d.a = some_tokens(a, first, a.tokens - first < at_once ? a.tokens - first : at_once);
         d.first_row = first;
         if (a.terms > 1)
-            launch_size<2>(d, stream);
+            launch_size<2>(d, launches);
         else
-            launch_size<1>(d, stream);
+            launch_size<1>(d, launches);
     }
 }

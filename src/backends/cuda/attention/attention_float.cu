@@ -12,7 +12,6 @@ using namespace gb_cuda;
 enum { THREADS = 256, SPAN = 256, QUERIES = 8, KEY_LANES = 8, KEYS_AT_ONCE = THREADS / KEY_LANES };
 static_assert((unsigned)QUERIES == THREADS / (unsigned)WARP && (unsigned)QUERIES <= KEY_LANES,
               "a warp, and a lane of a key, for a query");
-enum { FEW_TOKENS = 16 };
 
 /* Of few tokens: what each span of a query gives. */
 struct span_results {
@@ -177,7 +176,7 @@ __device__ static void load_queries(const attention &a, const query_tile &t, con
 
 /* Few tokens: a block has span number blockIdx.x, of those that its token reads. */
 template <unsigned Q>
-static __global__ void __launch_bounds__(THREADS) attend_span(attention a, span_results spans) {
+static __global__ void __launch_bounds__(THREADS) run_attention_float_spans(attention a, span_results spans) {
     wait_for_earlier();
     GB_DYNAMIC_SHARED(float, memory);
     const workspace w = workspace_of(a, memory);
@@ -207,7 +206,7 @@ static __global__ void __launch_bounds__(THREADS) attend_span(attention a, span_
     }
 }
 
-static __global__ void join_spans(attention a, span_results found) {
+static __global__ void run_attention_float_join(attention a, span_results found) {
     wait_for_earlier();
     const size_t n = blockIdx.y, h = blockIdx.x, row = n * a.heads + h;
     const size_t position = (size_t)a.positions[n];
@@ -227,7 +226,7 @@ static __global__ void join_spans(attention a, span_results found) {
 }
 
 /* Many tokens: a block walks all spans that one of its queries reads. */
-static __global__ void __launch_bounds__(THREADS) attend_all(attention a) {
+static __global__ void __launch_bounds__(THREADS) run_attention_float(attention a) {
     wait_for_earlier();
     GB_DYNAMIC_SHARED(float, memory);
     const workspace w = workspace_of(a, memory);
@@ -282,27 +281,27 @@ static unsigned most_spans(const attention &a) {
     return (unsigned)((a.window > 0 ? (a.window - 1) / SPAN + 1 : (a.keys.capacity - 1) / SPAN) + 1);
 }
 
-uint64_t gb_cuda::attend_in_float_scratch(const attention &a) {
-    const uint64_t tokens = a.tokens < FEW_TOKENS ? a.tokens : (size_t)FEW_TOKENS;
-    return tokens * a.heads * most_spans(a) * (a.values.size + 2) * sizeof(float);
+uint64_t gb_cuda::attend_few_in_float_scratch(const attention &a) {
+    return (uint64_t)a.tokens * a.heads * most_spans(a) * (a.values.size + 2) * sizeof(float);
 }
 
-void gb_cuda::attend_in_float(attention a, const gb_cuda_scratch *scratch, cudaStream_t stream) {
+void gb_cuda::attend_few_in_float(attention a, const gb_cuda_scratch *scratch,
+                                  gb_cuda_launch_list *launches) {
     set_tiles(a, QUERIES);
-    const unsigned across = (unsigned)a.keys.heads * a.parts;
-    if (a.tokens <= FEW_TOKENS) {
-        a.tile_tokens = 1;
-        span_results spans = {most_spans(a), reinterpret_cast<float *>(scratch->bytes), nullptr};
-        spans.state = spans.y + a.tokens * a.heads * spans.count * a.values.size;
-        const dim3 grid(spans.count, across, (unsigned)a.tokens);
-        const dim3 join_grid((unsigned)a.heads, (unsigned)a.tokens);
-        auto kernel = a.tile_heads <= 2   ? attend_span<2>
-                      : a.tile_heads <= 4 ? attend_span<4>
-                                          : attend_span<8>;
-        GB_LAUNCH(kernel, grid, THREADS, workspace_bytes(a), stream, a, spans);
-        GB_LAUNCH(join_spans, join_grid, THREADS, 0, stream, a, spans);
-        return;
-    }
-    const dim3 grid(1, across, (unsigned)(a.tokens / a.tile_tokens + a.run_count));
-    GB_LAUNCH(attend_all, grid, THREADS, workspace_bytes(a), stream, a);
+    a.tile_tokens = 1;
+    span_results spans = {most_spans(a), reinterpret_cast<float *>(scratch->bytes), nullptr};
+    spans.state = spans.y + a.tokens * a.heads * spans.count * a.values.size;
+    const dim3 grid(spans.count, (unsigned)a.keys.heads * a.parts, (unsigned)a.tokens);
+    const dim3 join_grid((unsigned)a.heads, (unsigned)a.tokens);
+    auto kernel = a.tile_heads <= 2   ? run_attention_float_spans<2>
+                  : a.tile_heads <= 4 ? run_attention_float_spans<4>
+                                      : run_attention_float_spans<8>;
+    add_launch(launches, "attention_float_spans", kernel, grid, THREADS, workspace_bytes(a), a, spans);
+    add_launch(launches, "attention_float_join", run_attention_float_join, join_grid, THREADS, 0, a, spans);
+}
+
+void gb_cuda::attend_in_float(attention a, gb_cuda_launch_list *launches) {
+    set_tiles(a, QUERIES);
+    const dim3 grid(1, (unsigned)a.keys.heads * a.parts, (unsigned)(a.tokens / a.tile_tokens + a.run_count));
+    add_launch(launches, "attention_float", run_attention_float, grid, THREADS, workspace_bytes(a), a);
 }

@@ -370,7 +370,7 @@ __device__ static void store(const attention &a, const query_tile &t, const shar
  * While keys are multiplied values are in flight, and the other way round. */
 template <unsigned SIZE, unsigned TERMS>
 static __global__ void __launch_bounds__(prompt_shape<SIZE, TERMS>::THREADS, SIZE *TERMS > 256 ? 1 : 2)
-    attend(attention a) {
+    run_attention_prefill(attention a) {
     using shape = prompt_shape<SIZE, TERMS>;
     constexpr unsigned KEYS = shape::KEYS, HALVES = shape::HALVES, SCORES = shape::SCORES;
     wait_for_earlier();
@@ -448,12 +448,12 @@ static __global__ void __launch_bounds__(prompt_shape<SIZE, TERMS>::THREADS, SIZ
 /* ---- Launching ----------------------------------------------------------------------------------------- */
 
 template <unsigned SIZE, unsigned TERMS>
-static void launch(const attention &a, cudaStream_t stream) {
+static void launch(const attention &a, gb_cuda_launch_list *launches) {
     using shape = prompt_shape<SIZE, TERMS>;
     using memory = prompt_memory<SIZE, TERMS>;
-    const auto kernel = attend<SIZE, TERMS>;
+    const auto kernel = run_attention_prefill<SIZE, TERMS>;
     const dim3 grid((unsigned)(a.tokens / a.tile_tokens + a.run_count), (unsigned)(a.keys.heads * a.parts));
-    GB_LAUNCH(kernel, grid, shape::THREADS, sizeof(memory), stream, a);
+    add_launch(launches, "attention_prefill", kernel, grid, shape::THREADS, sizeof(memory), a);
 }
 
 template <unsigned TERMS>
@@ -464,23 +464,23 @@ static size_t shared_bytes(size_t size) {
 }
 
 template <unsigned TERMS>
-static void launch_size(const attention &a, cudaStream_t stream) {
+static void launch_size(const attention &a, gb_cuda_launch_list *launches) {
     if (a.keys.size == 128)
-        launch<128, TERMS>(a, stream);
+        launch<128, TERMS>(a, launches);
     else if (a.keys.size == 256)
-        launch<256, TERMS>(a, stream);
+        launch<256, TERMS>(a, launches);
     else
-        launch<512, TERMS>(a, stream);
+        launch<512, TERMS>(a, launches);
 }
 
 bool gb_cuda::prompt_fits(const attention &a) {
     return (a.terms > 1 ? shared_bytes<2>(a.keys.size) : shared_bytes<1>(a.keys.size)) <= most_shared_bytes();
 }
 
-void gb_cuda::attend_prefill(attention a, cudaStream_t stream) {
+void gb_cuda::attend_prefill(attention a, gb_cuda_launch_list *launches) {
     set_tiles(a, ROWS);
     if (a.terms > 1)
-        launch_size<2>(a, stream);
+        launch_size<2>(a, launches);
     else
-        launch_size<1>(a, stream);
+        launch_size<1>(a, launches);
 }

@@ -167,14 +167,14 @@ static bool keeps_last(const gb_cuda_problem *problem, uint32_t norm, uint32_t t
 }
 
 template <int EACH, int PAIR>
-static void launch(const head_chain &c, gb_dtype dtype, unsigned rows, cudaStream_t stream) {
+static void launch(const head_chain &c, gb_dtype dtype, unsigned rows, gb_cuda_launch_list *launches) {
     unsigned heads = 0;
     for (unsigned i = 0; i < c.count; i++)
         heads += c.parts[i].heads;
     auto kernel =
         dtype == GB_BF16 ? run_head_chain<EACH, PAIR, uint16_t> : run_head_chain<EACH, PAIR, uint32_t>;
     const dim3 grid(blocks_for(heads, HEADS_OF_BLOCK), rows);
-    GB_LAUNCH(kernel, grid, HEADS_OF_BLOCK * WARP, 0, stream, c);
+    add_launch(launches, "head_chain", kernel, grid, HEADS_OF_BLOCK * WARP, 0, c);
 }
 
 /* The one dtype of the norms' weights; of none, float32. */
@@ -192,7 +192,8 @@ static bool find_dtype(const head_chain &c, gb_dtype *dtype) {
     return *dtype == GB_F32 || *dtype == GB_BF16;
 }
 
-typedef void (*head_launch)(const head_chain &c, gb_dtype dtype, unsigned rows, cudaStream_t stream);
+typedef void (*head_launch)(const head_chain &c, gb_dtype dtype, unsigned rows,
+                            gb_cuda_launch_list *launches);
 
 /* What launches heads of that size whose pairs are so far apart, or NULL. */
 static head_launch launch_of(unsigned size, unsigned pair) {
@@ -230,5 +231,5 @@ void gb_cuda_head_chain(const gb_cuda_problem *problem) {
     for (uint32_t i = 0; i < problem->count && !first; i++)
         first = problem->parts[i];
     find_dtype(c, &dtype);
-    launch_of(problem, c)(c, dtype, (unsigned)first->results[0]->dims[0], first->stream);
+    launch_of(problem, c)(c, dtype, (unsigned)first->results[0]->dims[0], first->launches);
 }

@@ -53,7 +53,7 @@ __device__ static void store_tails(const convolution &v, const float *x, size_t 
 
 /* A block has some channels of tile number blockIdx.y of run blockIdx.z. The sum goes from the oldest x to
  * the newest. */
-static __global__ void __launch_bounds__(CHANNELS) convolve(convolution v) {
+static __global__ void __launch_bounds__(CHANNELS) run_causal_conv(convolution v) {
     wait_for_earlier();
     const size_t first = (size_t)v.run_first[blockIdx.z],
                  tokens = (size_t)v.run_first[blockIdx.z + 1] - first;
@@ -93,7 +93,7 @@ void gb_cuda_causal_conv(const gb_cuda_call *call) {
     v.slot_bytes = tail->slot_bytes;
     v.y = data_of<float>(call->results[0]);
     const dim3 grid(blocks_for(v.channels, CHANNELS), blocks_for(x->dims[0], v.tile), call->runs.count);
-    GB_LAUNCH(convolve, grid, CHANNELS, 0, call->stream, v);
+    add_launch(call->launches, "causal_conv", run_causal_conv, grid, CHANNELS, 0, v);
 }
 
 /* ---- Memory -------------------------------------------------------------------------------------------- */
@@ -319,7 +319,7 @@ __device__ static void update_staged(const delta &v, const delta_block &b, size_
 }
 
 template <unsigned STEPS>
-static __global__ void __launch_bounds__(THREADS, 1) update_memory(delta v) {
+static __global__ void __launch_bounds__(THREADS, 1) run_gated_delta(delta v) {
     wait_for_earlier();
     GB_DYNAMIC_SHARED(staged_tokens<STEPS>, staged);
     const delta_block b = block_of(v);
@@ -343,11 +343,11 @@ static __global__ void __launch_bounds__(THREADS, 1) update_memory(delta v) {
 }
 
 template <unsigned STEPS>
-static void launch_update(const delta &v, unsigned runs, cudaStream_t stream) {
+static void launch_update(const delta &v, unsigned runs, gb_cuda_launch_list *launches) {
     const dim3 grid(blocks_for(v.value_size, COLUMNS), (unsigned)v.heads, runs);
     /* More rows than the steps have are more than a block can hold: no device launches that. */
     const size_t shared_bytes = 2 * sizeof(staged_tokens<STEPS>) * blocks_for(v.key_size, STEP_ROWS * STEPS);
-    GB_LAUNCH(update_memory<STEPS>, grid, THREADS, shared_bytes, stream, v);
+    add_launch(launches, "gated_delta", run_gated_delta<STEPS>, grid, THREADS, shared_bytes, v);
 }
 
 void gb_cuda_gated_delta(const gb_cuda_call *call) {
@@ -369,7 +369,7 @@ void gb_cuda_gated_delta(const gb_cuda_call *call) {
     v.is_tiled = gb_node_int(call->node, GB_ATTRIBUTE_TILED) != 0;
     v.y = data_of<float>(call->results[0]);
     if (v.key_size <= 128)
-        launch_update<128 / STEP_ROWS>(v, call->runs.count, call->stream);
+        launch_update<128 / STEP_ROWS>(v, call->runs.count, call->launches);
     else
-        launch_update<512 / STEP_ROWS>(v, call->runs.count, call->stream);
+        launch_update<512 / STEP_ROWS>(v, call->runs.count, call->launches);
 }

@@ -193,7 +193,7 @@ bool gb_cuda_supports_delta(const gb_cuda_problem *problem) {
     const gb_cuda_tensor *memory = problem->operands[GB_DELTA_MEMORY];
     const gb_cuda_call *rule = problem->parts[GB_DELTA_RULE];
     const gb_cuda_tensor *normed = problem->parts[GB_DELTA_NORM]->operands[0];
-    return !rule->is_prefill && memory->dims[1] == SIZE && memory->dims[2] == SIZE &&
+    return !gb_cuda_is_prompt(rule) && memory->dims[1] == SIZE && memory->dims[2] == SIZE &&
            problem->operands[GB_DELTA_TAPS]->dims[2] == WIDTH && normed->dims[normed->rank - 1] == SIZE &&
            rule->operands[1]->dims[1] <= GB_CUDA_ARRIVALS;
 }
@@ -258,9 +258,10 @@ void gb_cuda_delta_step(const gb_cuda_problem *problem) {
     for (; v.first_run < runs; v.first_run += at_once) {
         const unsigned count = runs - v.first_run < at_once ? runs - v.first_run : at_once;
         if (count <= FEW_RUNS && has_clusters())
-            GB_LAUNCH_CLUSTERS(FEW_SHARES, run_delta_step<FEW_SHARES>, dim3(v.heads * FEW_SHARES, count),
-                               step_shape<FEW_SHARES>::THREADS, rule->stream, v);
+            add_clusters(rule->launches, FEW_SHARES, "delta_step", run_delta_step<FEW_SHARES>,
+                         dim3(v.heads * FEW_SHARES, count), step_shape<FEW_SHARES>::THREADS, 0, v);
         else
-            GB_LAUNCH(run_delta_step<1>, dim3(v.heads, count), step_shape<1>::THREADS, 0, rule->stream, v);
+            add_launch(rule->launches, "delta_step", run_delta_step<1>, dim3(v.heads, count),
+                       step_shape<1>::THREADS, 0, v);
     }
 }

@@ -10,41 +10,11 @@
 
 namespace gb_cuda {
 
-#if defined(__CUDACC__)
-/* Like launch_kernel, in clusters of that many blocks along x; the device has them. */
-template <typename... Parameters, typename... Arguments>
-void launch_clusters(unsigned blocks, void (*kernel)(Parameters...), dim3 grid, dim3 block,
-                     cudaStream_t stream, Arguments... arguments) {
-    cudaLaunchAttribute attributes[2] = {};
-    attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attributes[0].val.programmaticStreamSerializationAllowed = 1;
-    attributes[1].id = cudaLaunchAttributeClusterDimension;
-    attributes[1].val.clusterDim.x = blocks;
-    attributes[1].val.clusterDim.y = attributes[1].val.clusterDim.z = 1;
-    cudaLaunchConfig_t config = {};
-    config.gridDim = grid;
-    config.blockDim = block;
-    config.stream = stream;
-    config.attrs = attributes;
-    config.numAttrs = 2;
-    cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);
-}
-#endif
-
-#if defined(__CUDACC__)
-#define GB_LAUNCH_CLUSTERS(blocks, kernel, grid, block, stream, ...)                                         \
-    gb_cuda::launch_clusters(blocks, kernel, grid, block, stream, __VA_ARGS__)
-#else
-#define GB_LAUNCH_CLUSTERS(blocks, kernel, grid, block, stream, ...)                                         \
-    GB_LAUNCH(kernel, grid, block, 0, stream, __VA_ARGS__)
-#endif
-
 /* Whether kernels can be launched in clusters of several blocks. Not in the build for racecheck, under which
  * such a kernel did not end. */
 inline bool has_clusters() {
 #if defined(__CUDACC__) && !defined(GUMBEL_CUDA_RACECHECK)
-    static const bool has = device_can_overlap(); /* both came with Hopper */
-    return has;
+    return gb_cuda_is_hopper();
 #else
     return false;
 #endif

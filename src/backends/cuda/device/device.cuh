@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What every .cu file begins with: the language's built-ins (nvcc's, or those of the emulated device of the
- * tests), how kernels are launched, and sums over a warp and a block in a fixed order.
+ * tests), how launches are described, and sums over a warp and a block in a fixed order.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_DEVICE_DEVICE_CUH
 #define GUMBEL_BACKENDS_CUDA_DEVICE_DEVICE_CUH
@@ -10,16 +10,12 @@
  * in two pieces a line: products of one row were 2 to 11 % slower sixteen bytes further on. */
 #if defined(__CUDACC__)
 #include <cuda_runtime.h>
-#define GB_LAUNCH(kernel, grid, block, shared_bytes, stream, ...)                                            \
-    gb_cuda::launch_kernel(kernel, grid, block, shared_bytes, stream, __VA_ARGS__)
 #define GB_GRID_CONSTANT __grid_constant__ const
 #define GB_DYNAMIC_SHARED(type, name)                                                                        \
     extern __shared__ __align__(128) unsigned char gb_dynamic_shared[];                                      \
     type *name = reinterpret_cast<type *>(gb_dynamic_shared)
 #else
 #include "device.h"
-#define GB_LAUNCH(kernel, grid, block, shared_bytes, stream, ...)                                            \
-    emulated::launch(grid, block, shared_bytes, stream, [=] { kernel(__VA_ARGS__); })
 #define GB_GRID_CONSTANT const
 #define GB_DYNAMIC_SHARED(type, name) type *name = static_cast<type *>(emulated::dynamic_shared())
 #endif
@@ -27,9 +23,11 @@
 #include <cstdarg>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 extern "C" {
 #include "backends/cuda/lowering/kernels.h"
+#include "backends/cuda/lowering/launch.h"
 #include "backends/cuda/runtime/facts.h"
 #include "backends/math.h"
 }
@@ -43,33 +41,66 @@ inline size_t most_shared_bytes() {
     return gb_cuda_find_facts()->shared_bytes;
 }
 
-#if defined(__CUDACC__)
-/* Whether the first device has programmatic dependent launch. */
-inline bool device_can_overlap() {
-    return gb_cuda_find_facts()->is_there && gb_cuda_find_facts()->major >= 9;
+/* ---- Launches ------------------------------------------------------------------------------------------ */
+
+/* A launch but for its parameters. name: part of the kernel's own. */
+template <typename... Parameters>
+gb_cuda_launch launch_of(const char *name, void (*kernel)(Parameters...), dim3 grid, dim3 block,
+                         size_t shared_bytes) {
+    static_assert(sizeof...(Parameters) <= GB_CUDA_MOST_PARAMETERS, "a launch has no place for them");
+#if !defined(__CUDACC__)
+    emulated::know_kernel(kernel);
+#endif
+    gb_cuda_launch launch = {};
+    launch.name = name;
+    launch.function = reinterpret_cast<const void *>(kernel);
+    launch.grid = grid;
+    launch.block = block;
+    launch.cluster = 1;
+    launch.shared_bytes = shared_bytes;
+    return launch;
 }
 
-/* Launches a kernel that may begin while the one before it in the stream ends (programmatic dependent
- * launch), where the device can do that. */
-template <typename... Parameters, typename... Arguments>
-void launch_kernel(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes,
-                   cudaStream_t stream, Arguments... arguments) {
-    static const bool can_overlap = device_can_overlap();
-    cudaLaunchAttribute overlap = {};
-    overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    overlap.val.programmaticStreamSerializationAllowed = 1;
-    cudaLaunchConfig_t config = {};
-    config.gridDim = grid;
-    config.blockDim = block;
-    config.dynamicSmemBytes = shared_bytes;
-    config.stream = stream;
-    config.attrs = &overlap;
-    config.numAttrs = can_overlap ? 1 : 0;
-    if (shared_bytes > 32 * 1024) /* with its own variables a kernel gets 48 KB without asking */
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared_bytes);
-    cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);
+template <typename Parameter>
+void add_parameter(gb_cuda_launch_list *list, const Parameter &parameter) {
+    gb_cuda_launch_add_parameter(list, &parameter, sizeof parameter);
 }
-#endif
+
+/* Adds a launch of a kernel to the list, in clusters of that many blocks along x. */
+template <typename... Parameters, typename... Arguments>
+void add_clusters(gb_cuda_launch_list *list, unsigned cluster, const char *name,
+                  void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes,
+                  Arguments... arguments) {
+    gb_cuda_launch launch = launch_of(name, kernel, grid, block, shared_bytes);
+    launch.cluster = cluster;
+    gb_cuda_launch_add(list, &launch);
+    (add_parameter<Parameters>(list, arguments), ...);
+}
+
+template <typename... Parameters, typename... Arguments>
+void add_launch(gb_cuda_launch_list *list, const char *name, void (*kernel)(Parameters...), dim3 grid,
+                dim3 block, size_t shared_bytes, Arguments... arguments) {
+    add_clusters(list, 1, name, kernel, grid, block, shared_bytes, arguments...);
+}
+
+template <typename... Parameters>
+void run_with(const gb_cuda_launch &launch, cudaStream_t stream, Parameters... parameters) {
+    void *pointers[] = {const_cast<void *>(static_cast<const void *>(&parameters))...};
+    gb_cuda_launch_run_with(&launch, pointers, stream);
+}
+
+/* Enqueues a kernel that is in no list, without shared memory of the launch's. */
+template <typename... Parameters, typename... Arguments>
+void run_alone(cudaStream_t stream, const char *name, void (*kernel)(Parameters...), dim3 grid, dim3 block,
+               Arguments... arguments) {
+    run_with<Parameters...>(launch_of(name, kernel, grid, block, 0), stream, arguments...);
+}
+
+/* A number as a type, for what is chosen among template arguments. */
+template <int NUMBER>
+using fixed = std::integral_constant<int, NUMBER>;
+
+/* ---- Waiting ------------------------------------------------------------------------------------------- */
 
 /* Trigger: the next kernel may start once a thread of each block has called this or the block has ended;
  * it waits for this kernel before it reads or writes what kernels write. Small kernels before GEMVs call

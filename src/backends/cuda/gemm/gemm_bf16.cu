@@ -93,7 +93,7 @@ struct dense_warp {
     }
 };
 
-static __global__ void __launch_bounds__(WARPS *WARP) multiply_dense_bf16(GB_GRID_CONSTANT dense_matrices p) {
+static __global__ void __launch_bounds__(WARPS *WARP) run_gemm_bf16(GB_GRID_CONSTANT dense_matrices p) {
     const uint32_t warp = threadIdx.x / WARP;
     const uint32_t token = blockIdx.y * TOKENS + warp % 2 * 16;
     uint32_t output;
@@ -125,13 +125,13 @@ static __global__ void __launch_bounds__(WARPS *WARP) multiply_dense_bf16(GB_GRI
 
 bool gb_cuda_supports_gemm_bf16(const gb_cuda_call *call) {
     const gb_cuda_tensor *weight = call->operands[1];
-    return call->is_prefill && weight->dtype == GB_BF16 && weight->dims[1] % STEP == 0 &&
+    return gb_cuda_is_prompt(call) && weight->dtype == GB_BF16 && weight->dims[1] % STEP == 0 &&
            !gb_cuda_supports_wgmma(call, weight);
 }
 
 void gb_cuda_gemm_bf16(const gb_cuda_call *const *calls, uint32_t count) {
     dense_matrices p = {};
     const uint32_t blocks = list_matrices(calls, count, OUTPUTS, &p);
-    GB_LAUNCH(multiply_dense_bf16, dim3(blocks, blocks_for(p.rows, TOKENS)), WARPS * WARP, 0,
-              calls[0]->stream, p);
+    add_launch(calls[0]->launches, "gemm_bf16", run_gemm_bf16, dim3(blocks, blocks_for(p.rows, TOKENS)),
+               WARPS * WARP, 0, p);
 }

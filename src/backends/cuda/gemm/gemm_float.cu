@@ -57,7 +57,7 @@ __device__ static void add_products(float sums[SHARE], float x, const float4 &we
 }
 
 static __global__ void __launch_bounds__(THREADS)
-    multiply_dense_prompt(dense_rows x, dense_rows weight, float *__restrict__ y) {
+    run_gemm_float(dense_rows x, dense_rows weight, float *__restrict__ y) {
     wait_for_earlier();
     __shared__ float4 of_x[STEP][PITCH], of_weight[STEP][PITCH];
     const size_t first_row = (size_t)blockIdx.x * TILE, first_output = (size_t)blockIdx.y * TILE;
@@ -94,6 +94,7 @@ void gb_cuda_gemm_float(const gb_cuda_call *call) {
     const gb_cuda_tensor *x = call->operands[0], *weight = call->operands[1];
     const dense_rows rows = {x->data, GB_F32, x->dims[0], x->dims[1]};
     const dense_rows outputs = {weight->data, weight->dtype, weight->dims[0], weight->dims[1]};
-    GB_LAUNCH(multiply_dense_prompt, dim3(blocks_for(rows.count, TILE), blocks_for(outputs.count, TILE)),
-              THREADS, 0, call->stream, rows, outputs, data_of<float>(call->results[0]));
+    add_launch(call->launches, "gemm_float", run_gemm_float,
+               dim3(blocks_for(rows.count, TILE), blocks_for(outputs.count, TILE)), THREADS, 0, rows, outputs,
+               data_of<float>(call->results[0]));
 }

@@ -57,7 +57,7 @@ __device__ static int32_t add_products(uint32_t a, uint32_t b, int32_t sum) {
 
 /* Grid: [tiles of rows, tiles of outputs]. */
 static __global__ void __launch_bounds__(INT8_WARPS *WARP)
-    multiply_int8(integer_matrix m, int8_rows x, row_lists lists, unsigned tile_rows, float *__restrict__ y) {
+    run_gemm_int8(integer_matrix m, int8_rows x, row_lists lists, unsigned tile_rows, float *__restrict__ y) {
     wait_for_earlier();
     const row_tile rows = tile_of(lists, blockIdx.x, tile_rows);
     const size_t output = (size_t)blockIdx.y * INT8_WARPS + threadIdx.x / WARP;
@@ -100,8 +100,8 @@ void gb_cuda_int8_product(const gb_cuda_call *call, const row_lists &lists) {
     const unsigned tile_rows = lists.expert ? 1 : INT8_ROWS;
     const dim3 grid(blocks_for(lists.rows, tile_rows), blocks_for(lists.outputs, INT8_WARPS));
     const int8_rows x = gb_cuda_round_rows(call, INT8_SWIZZLED);
-    GB_LAUNCH(multiply_int8, grid, INT8_WARPS * WARP, 0, call->stream, m, x, lists, tile_rows,
-              data_of<float>(call->results[0]));
+    add_launch(call->launches, "gemm_int8", run_gemm_int8, grid, INT8_WARPS * WARP, 0, m, x, lists, tile_rows,
+               data_of<float>(call->results[0]));
 }
 
 void gb_cuda_gemm_int8(const gb_cuda_call *call) {

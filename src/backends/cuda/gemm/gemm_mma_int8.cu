@@ -15,7 +15,7 @@ template <int TILES, int GROUP>
 static __global__ void __launch_bounds__(MMA_INT8_WARPS *WARP, TILES == 1   ? 4
                                                                : TILES == 2 ? 3
                                                                             : 2)
-    multiply_tiles(GB_GRID_CONSTANT mma_int8 p) {
+    run_gemm_mma_int8(GB_GRID_CONSTANT mma_int8 p) {
     __shared__ int32_t partial[MMA_INT8_WARPS][TILES * 4][WARP];
     __shared__ group_table table;
     table.fill();
@@ -83,14 +83,14 @@ static uint32_t choose_shares(const mma_int8 &p, size_t row_tiles) {
 template <int TILES>
 static void launch_tiles(const gb_cuda_call *call, mma_int8 &p, size_t row_tiles) {
     const unsigned group = call->operands[1]->format.group;
-    auto kernel = multiply_tiles<TILES, 32>;
+    auto kernel = run_gemm_mma_int8<TILES, 32>;
     if (group == 64)
-        kernel = multiply_tiles<TILES, 64>;
+        kernel = run_gemm_mma_int8<TILES, 64>;
     else if (group == 128)
-        kernel = multiply_tiles<TILES, 128>;
+        kernel = run_gemm_mma_int8<TILES, 128>;
     p.shares = choose_shares(p, row_tiles);
     const dim3 grid(p.tiles * INT8_FRAGMENTS * p.shares / MMA_INT8_WARPS, (unsigned)row_tiles);
-    GB_LAUNCH(kernel, grid, MMA_INT8_WARPS * WARP, 0, call->stream, p);
+    add_launch(call->launches, "gemm_mma_int8", kernel, grid, MMA_INT8_WARPS * WARP, 0, p);
 }
 
 /* In tiles of at least as many rows as given. */
@@ -138,8 +138,7 @@ size_t gb_cuda_mma_int8_tile_rows(size_t pairs, size_t experts) {
     return choose_tile_rows(2 * pairs / experts);
 }
 
-void gb_cuda_expert_mma_int8(const gb_cuda_call *call, const row_lists &lists, size_t tile_rows,
-                             size_t row_tiles) {
+void gb_cuda_expert_mma_int8(const gb_cuda_call *call, const row_lists &lists) {
     mma_int8 p = product_of(&call, 1, lists);
-    launch(call, p, tile_rows, row_tiles);
+    launch(call, p, lists.tile_rows, lists.tile_count);
 }

@@ -4,7 +4,7 @@
 
 using namespace gb_cuda;
 
-enum { FEW_ROWS = 16, MANY_ROWS = GB_CUDA_MANY_ROWS };
+enum { FEW_ROWS = 16, MANY_ROWS = GB_CUDA_LISTED_TILE_ROWS };
 
 /* The row of a weight with `end` rows, or its last one: what is computed of rows past the end is not stored.
  */
@@ -27,7 +27,7 @@ __device__ static void set_columns(Tile &tile, int number, const product &p, con
 
 template <int BITS, int UNITS, int COLUMN_TILES>
 static __global__ void __launch_bounds__(PARTS *WARP)
-    multiply_few(product p, row_lists lists, float *__restrict__ y) {
+    run_gemv_quantized(product p, row_lists lists, float *__restrict__ y) {
     wait_for_earlier();
     __shared__ float partial[PARTS][COLUMN_TILES][4][WARP];
     const unsigned lane = threadIdx.x % WARP, part = threadIdx.x / WARP;
@@ -63,7 +63,7 @@ enum { BLOCK_OUTPUTS = WARPS_DOWN * ROW_TILES * TILE_ROWS };
 
 template <int BITS, int UNITS>
 static __global__ void __launch_bounds__(WARPS_DOWN *WARPS_ACROSS *WARP)
-    multiply_many(product p, row_lists lists, float *__restrict__ y) {
+    run_gemm_quantized(product p, row_lists lists, float *__restrict__ y) {
     wait_for_earlier();
     const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     const row_tile rows = tile_of(lists, blockIdx.y, MANY_ROWS);
@@ -98,46 +98,63 @@ static __global__ void __launch_bounds__(WARPS_DOWN *WARPS_ACROSS *WARP)
             }
 }
 
-/* ---- Choosing the kernel ------------------------------------------------------------------------------- */
+/* ---- Launches ------------------------------------------------------------------------------------------ */
 
 template <int BITS, int UNITS>
-static void launch(const gb_cuda_call *call, const product &p, const row_lists &lists, size_t tile_count) {
-    float *y = data_of<float>(call->results[0]);
-    const dim3 few(blocks_for(lists.outputs, TILE_ROWS), (unsigned)(lists.expert ? lists.rows : 1));
-    if (lists.expert || (!lists.tiles && lists.rows <= TILE_COLUMNS)) {
-        auto kernel = multiply_few<BITS, UNITS, 1>;
-        GB_LAUNCH(kernel, few, PARTS * WARP, 0, call->stream, p, lists, y);
-    } else if (!lists.tiles && (lists.rows <= FEW_ROWS || lists.outputs <= TILE_ROWS)) {
-        auto kernel = multiply_few<BITS, UNITS, FEW_ROWS / TILE_COLUMNS>;
-        const dim3 tiles(few.x, blocks_for(lists.rows, FEW_ROWS));
-        GB_LAUNCH(kernel, tiles, PARTS * WARP, 0, call->stream, p, lists, y);
-    } else {
-        auto kernel = multiply_many<BITS, UNITS>;
-        const dim3 grid(blocks_for(lists.outputs, BLOCK_OUTPUTS),
-                        lists.tiles ? (unsigned)tile_count : blocks_for(lists.rows, MANY_ROWS));
-        GB_LAUNCH(kernel, grid, WARPS_DOWN * WARPS_ACROSS * WARP, 0, call->stream, p, lists, y);
+static void add_few(const gb_cuda_call *call, const product &p, const row_lists &lists) {
+    const bool has_one_tile = lists.expert || lists.rows <= TILE_COLUMNS;
+    const auto kernel = has_one_tile ? run_gemv_quantized<BITS, UNITS, 1>
+                                     : run_gemv_quantized<BITS, UNITS, FEW_ROWS / TILE_COLUMNS>;
+    const dim3 grid(blocks_for(lists.outputs, TILE_ROWS),
+                    lists.expert ? (unsigned)lists.rows : blocks_for(lists.rows, FEW_ROWS));
+    add_launch(call->launches, "gemv_quantized", kernel, grid, PARTS * WARP, 0, p, lists,
+               data_of<float>(call->results[0]));
+}
+
+template <int BITS, int UNITS>
+static void add_many(const gb_cuda_call *call, const product &p, const row_lists &lists) {
+    const auto kernel = run_gemm_quantized<BITS, UNITS>;
+    const dim3 grid(blocks_for(lists.outputs, BLOCK_OUTPUTS),
+                    lists.tiles ? (unsigned)lists.tile_count : blocks_for(lists.rows, MANY_ROWS));
+    add_launch(call->launches, "gemm_quantized", kernel, grid, WARPS_DOWN * WARPS_ACROSS * WARP, 0, p, lists,
+               data_of<float>(call->results[0]));
+}
+
+/* Calls `add` with the bits of a code and the units of a group, 0: as p says. */
+template <typename Add>
+static void with_format(const gb_cuda_tensor *weight, const product &p, const Add &add) {
+    switch (weight->format.bits) {
+    case 4:
+        return p.group_units == 1   ? add(fixed<4>(), fixed<1>())
+               : p.group_units == 2 ? add(fixed<4>(), fixed<2>())
+                                    : add(fixed<4>(), fixed<0>());
+    case 5:
+        return add(fixed<5>(), fixed<0>());
+    case 6:
+        return add(fixed<6>(), fixed<0>());
+    default:
+        return add(fixed<8>(), fixed<0>());
     }
 }
 
-void gb_cuda_quantized_product(const gb_cuda_call *call, const gb_cuda_tensor *x,
-                               const gb_cuda_tensor *weight, const row_lists &lists, size_t tile_count) {
-    const product p = product_of(weight, gb_cuda_prepare(call, x));
-    switch (weight->format.bits) {
-    case 4:
-        if (p.group_units == 1)
-            return launch<4, 1>(call, p, lists, tile_count);
-        if (p.group_units == 2)
-            return launch<4, 2>(call, p, lists, tile_count);
-        return launch<4, 0>(call, p, lists, tile_count);
-    case 5:
-        return launch<5, 0>(call, p, lists, tile_count);
-    case 6:
-        return launch<6, 0>(call, p, lists, tile_count);
-    default:
-        return launch<8, 0>(call, p, lists, tile_count);
-    }
+void gb_cuda_quantized_few(const gb_cuda_call *call, const row_lists &lists) {
+    const product p = product_of(call->operands[1], gb_cuda_prepare(call, call->operands[0]));
+    with_format(call->operands[1], p, [&](auto bits, auto units) {
+        add_few<decltype(bits)::value, decltype(units)::value>(call, p, lists);
+    });
+}
+
+void gb_cuda_quantized_many(const gb_cuda_call *call, const row_lists &lists) {
+    const product p = product_of(call->operands[1], gb_cuda_prepare(call, call->operands[0]));
+    with_format(call->operands[1], p, [&](auto bits, auto units) {
+        add_many<decltype(bits)::value, decltype(units)::value>(call, p, lists);
+    });
+}
+
+void gb_cuda_gemv_quantized(const gb_cuda_call *call) {
+    gb_cuda_quantized_few(call, all_rows(call));
 }
 
 void gb_cuda_gemm_quantized(const gb_cuda_call *call) {
-    gb_cuda_quantized_product(call, call->operands[0], call->operands[1], all_rows(call), 0);
+    gb_cuda_quantized_many(call, all_rows(call));
 }

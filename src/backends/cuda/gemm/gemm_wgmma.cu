@@ -18,8 +18,8 @@ __device__ static inline void multiply_and_store(const fragment_tile &tile, cons
 /* A tile is of up to 256 rows; one of fewer is multiplied as the next width that holds it. */
 template <int GROUP_UNITS, gb_dtype SCALE>
 static __global__ void __launch_bounds__(WGMMA_THREADS, 1)
-    multiply_prompt(fragment_matrix weight, prepared_rows x, row_lists lists, unsigned tile_rows,
-                    float *__restrict__ y) {
+    run_gemm_wgmma(fragment_matrix weight, prepared_rows x, row_lists lists, unsigned tile_rows,
+                   float *__restrict__ y) {
 #if defined(GB_HAS_WGMMA)
     typedef stage_shape<64, GROUP_UNITS> shape_64;
     typedef stage_shape<128, GROUP_UNITS> shape_128;
@@ -67,7 +67,7 @@ uint32_t gb_cuda_wgmma_blocks(void) {
     cudaFuncAttributes attributes = {};
     const gb_cuda_facts *facts = gb_cuda_find_facts();
     const bool is_there = facts->is_there && facts->major == 9 &&
-                          cudaFuncGetAttributes(&attributes, multiply_prompt<2, GB_BF16>) == cudaSuccess &&
+                          cudaFuncGetAttributes(&attributes, run_gemm_wgmma<2, GB_BF16>) == cudaSuccess &&
                           attributes.sharedSizeBytes > 0;
     return is_there ? facts->multiprocessors : 0;
 #else
@@ -76,7 +76,7 @@ uint32_t gb_cuda_wgmma_blocks(void) {
 }
 
 bool gb_cuda_supports_wgmma(const gb_cuda_call *call, const gb_cuda_tensor *weight) {
-    return call->is_prefill && call->scratch->wgmma_blocks > 0 && weight &&
+    return gb_cuda_is_prompt(call) && call->scratch->wgmma_blocks > 0 && weight &&
            ((weight->is_packed && weight->format.bits == 4 && weight->format.kind == GB_FORMAT_ONE_LEVEL) ||
             gb_cuda_is_large_bf16(weight));
 }
@@ -120,34 +120,35 @@ static unsigned choose_tile_rows(const gb_cuda_call *call, size_t rows, size_t o
 
 template <int GROUP_UNITS>
 static void launch(const gb_cuda_call *call, const fragment_matrix &weight, gb_dtype scale,
-                   const prepared_rows &x, const row_lists &lists, size_t tile_count) {
+                   const prepared_rows &x, const row_lists &lists) {
     const unsigned output_tiles = blocks_for(weight.blocks, TILE_FRAGMENTS);
     const unsigned tile_rows = choose_tile_rows(call, lists.rows, output_tiles);
-    const dim3 grid(lists.tiles ? (unsigned)tile_count : blocks_for(lists.rows, tile_rows), output_tiles);
+    const dim3 grid(lists.tiles ? (unsigned)lists.tile_count : blocks_for(lists.rows, tile_rows),
+                    output_tiles);
     float *y = data_of<float>(call->results[0]);
-    auto kernel = multiply_prompt<GROUP_UNITS, GB_F16>;
+    auto kernel = run_gemm_wgmma<GROUP_UNITS, GB_F16>;
     if (scale == GB_BF16)
-        kernel = multiply_prompt<GROUP_UNITS, GB_BF16>;
-    GB_LAUNCH(kernel, grid, WGMMA_THREADS, WGMMA_SHARED_BYTES, call->stream, weight, x, lists, tile_rows, y);
+        kernel = run_gemm_wgmma<GROUP_UNITS, GB_BF16>;
+    add_launch(call->launches, "gemm_wgmma", kernel, grid, WGMMA_THREADS, WGMMA_SHARED_BYTES, weight, x,
+               lists, tile_rows, y);
 }
 
 void gb_cuda_wgmma_product(const gb_cuda_call *call, const prepared_rows &x, const gb_cuda_tensor *weight,
-                           const row_lists &lists, size_t tile_count) {
+                           const row_lists &lists) {
     if (weight->dtype == GB_BF16)
-        return gb_cuda_wgmma_product_bf16(call, x, weight, lists, tile_count);
+        return gb_cuda_wgmma_product_bf16(call, x, weight, lists);
     const fragment_matrix fragments = fragments_of(weight);
     const gb_dtype scale = weight->format.scale;
     switch (weight->format.group) {
     case 32:
-        return launch<1>(call, fragments, scale, x, lists, tile_count);
+        return launch<1>(call, fragments, scale, x, lists);
     case 64:
-        return launch<2>(call, fragments, scale, x, lists, tile_count);
+        return launch<2>(call, fragments, scale, x, lists);
     default:
-        return launch<4>(call, fragments, scale, x, lists, tile_count);
+        return launch<4>(call, fragments, scale, x, lists);
     }
 }
 
 void gb_cuda_gemm_wgmma(const gb_cuda_call *call) {
-    gb_cuda_wgmma_product(call, gb_cuda_prepare(call, call->operands[0]), call->operands[1], all_rows(call),
-                          0);
+    gb_cuda_wgmma_product(call, gb_cuda_prepare(call, call->operands[0]), call->operands[1], all_rows(call));
 }

@@ -20,8 +20,8 @@ __device__ static inline void multiply_and_store(const bf16_tile &tile, const ro
 
 /* A tile is of up to 128 rows; one of no more than 64 is multiplied as such. */
 static __global__ void __launch_bounds__(WGMMA_THREADS, 1)
-    multiply_prompt_bf16(bf16_matrix weight, prepared_rows x, row_lists lists, unsigned tile_rows,
-                         float *__restrict__ y) {
+    run_gemm_wgmma_bf16(bf16_matrix weight, prepared_rows x, row_lists lists, unsigned tile_rows,
+                        float *__restrict__ y) {
 #if defined(GB_HAS_WGMMA)
     typedef bf16_stage_shape<64> shape_64;
     typedef bf16_stage_shape<128> shape_128;
@@ -65,14 +65,15 @@ static unsigned choose_tile_rows(const gb_cuda_call *call, size_t rows, unsigned
 }
 
 void gb_cuda_wgmma_product_bf16(const gb_cuda_call *call, const prepared_rows &x,
-                                const gb_cuda_tensor *weight, const row_lists &lists, size_t tile_count) {
+                                const gb_cuda_tensor *weight, const row_lists &lists) {
     bf16_matrix m = {};
     m.values = data_of<const uint16_t>(weight);
     m.outputs = (uint32_t)lists.outputs;
     m.pairs = (uint32_t)(weight->dims[weight->rank - 1] / PAIR_COLUMNS);
     const unsigned output_tiles = blocks_for(lists.outputs, BF16_OUTPUTS);
     const unsigned tile_rows = choose_tile_rows(call, lists.rows, output_tiles);
-    const dim3 grid(lists.tiles ? (unsigned)tile_count : blocks_for(lists.rows, tile_rows), output_tiles);
-    GB_LAUNCH(multiply_prompt_bf16, grid, WGMMA_THREADS, WGMMA_SHARED_BYTES, call->stream, m, x, lists,
-              tile_rows, data_of<float>(call->results[0]));
+    const dim3 grid(lists.tiles ? (unsigned)lists.tile_count : blocks_for(lists.rows, tile_rows),
+                    output_tiles);
+    add_launch(call->launches, "gemm_wgmma_bf16", run_gemm_wgmma_bf16, grid, WGMMA_THREADS,
+               WGMMA_SHARED_BYTES, m, x, lists, tile_rows, data_of<float>(call->results[0]));
 }

@@ -14,7 +14,7 @@ enum {
 };
 
 template <int COLUMNS, int GROUP>
-static __global__ void __launch_bounds__(INT8_THREADS, 1) multiply_rows(GB_GRID_CONSTANT int8_gemm p) {
+static __global__ void __launch_bounds__(INT8_THREADS, 1) run_gemm_wgmma_int8(GB_GRID_CONSTANT int8_gemm p) {
 #if defined(GB_HAS_WGMMA)
     typedef int8_stage<COLUMNS, GROUP> stage;
     __shared__ copy_barrier full[INT8_MOST_STAGES], empty[INT8_MOST_STAGES];
@@ -84,12 +84,13 @@ unsigned gb_cuda_int8_grid(const gb_cuda_call *call, const int8_gemm &p) {
 template <int COLUMNS>
 static void launch_columns(const gb_cuda_call *call, const int8_gemm &p) {
     const unsigned group = call->operands[1]->format.group;
-    auto kernel = multiply_rows<COLUMNS, 32>;
+    auto kernel = run_gemm_wgmma_int8<COLUMNS, 32>;
     if (group == 64)
-        kernel = multiply_rows<COLUMNS, 64>;
+        kernel = run_gemm_wgmma_int8<COLUMNS, 64>;
     else if (group == 128)
-        kernel = multiply_rows<COLUMNS, 128>;
-    GB_LAUNCH(kernel, gb_cuda_int8_grid(call, p), INT8_THREADS, INT8_SHARED_BYTES, call->stream, p);
+        kernel = run_gemm_wgmma_int8<COLUMNS, 128>;
+    add_launch(call->launches, "gemm_wgmma_int8", kernel, gb_cuda_int8_grid(call, p), INT8_THREADS,
+               INT8_SHARED_BYTES, p);
 }
 
 int8_gemm gb_cuda_int8_gemm(const gb_cuda_call *const *calls, uint32_t count, const int8_rows &x,
@@ -121,10 +122,6 @@ static void launch(const gb_cuda_call *call, const int8_gemm &p, size_t tile_row
 
 void gb_cuda_gemm_wgmma_int8(const gb_cuda_call *const *calls, uint32_t count) {
     const row_lists lists = all_rows(calls[0]);
-    if (lists.rows <= GB_CUDA_FEW_INT8_ROWS) {
-        gb_cuda_gemv_int8(calls, count);
-        return;
-    }
     const int8_rows x = gb_cuda_round_rows(calls[0], INT8_SWIZZLED);
     launch(calls[0], gb_cuda_int8_gemm(calls, count, x, lists, blocks_for(lists.rows, INT8_MOST_TILE_ROWS)),
            lists.rows);
@@ -138,16 +135,16 @@ uint64_t gb_cuda_gemm_wgmma_int8_scratch(const gb_cuda_call *call) {
 /* ---- Experts ------------------------------------------------------------------------------------------- */
 
 bool gb_cuda_supports_expert_wgmma_int8(const gb_cuda_call *call) {
-    return gb_cuda_supports_mma_int8(call) && device_has_wgmma(call);
+    const size_t pairs = gb_cuda_elements(call->operands[2]), experts = call->operands[1]->dims[0];
+    return gb_cuda_supports_mma_int8(call) && device_has_wgmma(call) && gb_cuda_is_prompt(call) &&
+           pairs >= experts * LEAST_EXPERT_ROWS;
 }
 
 size_t gb_cuda_wgmma_int8_tile_rows(size_t pairs, size_t experts) {
-    const size_t mean = pairs / experts;
-    return mean < LEAST_EXPERT_ROWS ? 0 : mean <= 64 ? 64 : 128;
+    return pairs / experts <= 64 ? 64 : 128;
 }
 
-void gb_cuda_expert_wgmma_int8(const gb_cuda_call *call, const row_lists &lists, size_t tile_rows,
-                               size_t row_tiles) {
+void gb_cuda_expert_wgmma_int8(const gb_cuda_call *call, const row_lists &lists) {
     const int8_rows x = gb_cuda_round_entries(call, INT8_SWIZZLED, lists);
-    launch(call, gb_cuda_int8_gemm(&call, 1, x, lists, row_tiles), tile_rows);
+    launch(call, gb_cuda_int8_gemm(&call, 1, x, lists, lists.tile_count), lists.tile_rows);
 }

@@ -25,28 +25,28 @@ static void skip_rows(gemv_products &p, size_t rows, size_t inputs) {
 /* ---- Launches ------------------------------------------------------------------------------------------ */
 
 template <typename Shape>
-static void launch_tiles(cudaStream_t stream, const gemv_products &p, dim3 grid) {
+static void launch_tiles(gb_cuda_launch_list *launches, const gemv_products &p, dim3 grid) {
     if constexpr (Shape::IN_BYTES)
-        if (is_one_row<Shape>(p.cut, p.tile_rows)) {
+        if (is_one_row<Shape>(p.cut)) {
             const bool is_narrow = p.cut.atoms * Shape::ATOM_COLUMNS <= NARROW_COLUMNS;
             const auto one =
-                is_narrow ? multiply_one<Shape, NARROW_ROW_WARPS> : multiply_one<Shape, WIDE_ROW_WARPS>;
+                is_narrow ? run_gemv_row<Shape, NARROW_ROW_WARPS> : run_gemv_row<Shape, WIDE_ROW_WARPS>;
             const unsigned threads = is_narrow ? gemv_one_row<Shape, NARROW_ROW_WARPS>::THREADS
                                                : gemv_one_row<Shape, WIDE_ROW_WARPS>::THREADS;
-            GB_LAUNCH(one, grid, threads, p.memory.size, stream, p);
+            add_launch(launches, "gemv_row", one, grid, threads, p.memory.size, p);
             return;
         }
     const bool has_two = p.tile_rows > GEMV_COLUMNS;
-    const auto kernel = has_two ? multiply_few<Shape, 2> : multiply_few<Shape, 1>;
+    const auto kernel = has_two ? run_gemv<Shape, 2> : run_gemv<Shape, 1>;
     const unsigned threads = has_two ? gemv_rows<Shape, 2>::THREADS : gemv_rows<Shape, 1>::THREADS;
-    GB_LAUNCH(kernel, grid, threads, p.memory.size, stream, p);
+    add_launch(launches, "gemv", kernel, grid, threads, p.memory.size, p);
 }
 
 /* As many rows at a time as leave room for the pipeline. */
 template <typename Shape>
-static void launch_rows(cudaStream_t stream, gemv_products p, size_t inputs) {
+static void launch_rows(gb_cuda_launch_list *launches, gemv_products p, size_t inputs) {
     const uint32_t rows = p.rows;
-    p.cut = cut_of<Shape>(inputs);
+    p.cut = cut_of<Shape>(inputs, p.expert || rows == 1);
     p.is_read_once = !p.expert && rows <= 2 * GEMV_COLUMNS;
     for (uint32_t first = 0; first < rows; first += p.rows) {
         gemv_launch launch;
@@ -59,41 +59,46 @@ static void launch_rows(cudaStream_t stream, gemv_products p, size_t inputs) {
         }
         p.memory = launch.memory;
         p.begins_slowly = p.tile_rows == 1 && begins_slowly(launch);
-        launch_tiles<Shape>(stream, p, launch.grid);
+        launch_tiles<Shape>(launches, p, launch.grid);
         skip_rows(p, p.rows, inputs);
     }
 }
 
 template <bool IN_BYTES, int BITS, int GROUP>
-static void launch_inputs(cudaStream_t stream, const gemv_products &p, const gb_cuda_tensor *weight) {
+static void launch_inputs(gb_cuda_launch_list *launches, const gemv_products &p,
+                          const gb_cuda_tensor *weight) {
     const size_t inputs = weight->dims[weight->rank - 1];
     const bool is_bf16 = weight->format.scale == GB_BF16;
     if (weight->format.has_bias)
-        return is_bf16 ? launch_rows<gemv_shape<IN_BYTES, BITS, GROUP, true, true>>(stream, p, inputs)
-                       : launch_rows<gemv_shape<IN_BYTES, BITS, GROUP, false, true>>(stream, p, inputs);
-    return is_bf16 ? launch_rows<gemv_shape<IN_BYTES, BITS, GROUP, true, false>>(stream, p, inputs)
-                   : launch_rows<gemv_shape<IN_BYTES, BITS, GROUP, false, false>>(stream, p, inputs);
+        return is_bf16 ? launch_rows<gemv_shape<IN_BYTES, BITS, GROUP, true, true>>(launches, p, inputs)
+                       : launch_rows<gemv_shape<IN_BYTES, BITS, GROUP, false, true>>(launches, p, inputs);
+    return is_bf16 ? launch_rows<gemv_shape<IN_BYTES, BITS, GROUP, true, false>>(launches, p, inputs)
+                   : launch_rows<gemv_shape<IN_BYTES, BITS, GROUP, false, false>>(launches, p, inputs);
 }
 
 template <int BITS, int GROUP>
-static void launch_format(cudaStream_t stream, const gemv_products &p, const gb_cuda_tensor *weight) {
+static void launch_format(gb_cuda_launch_list *launches, const gemv_products &p,
+                          const gb_cuda_tensor *weight) {
     if constexpr (GROUP != 0)
         if (weight->int8_input)
-            return launch_inputs<true, BITS, GROUP>(stream, p, weight);
-    launch_inputs<false, BITS, GROUP>(stream, p, weight);
+            return launch_inputs<true, BITS, GROUP>(launches, p, weight);
+    launch_inputs<false, BITS, GROUP>(launches, p, weight);
 }
 
-static void launch(cudaStream_t stream, const gemv_products &p, const gb_cuda_tensor *weight) {
+static void launch(gb_cuda_launch_list *launches, const gemv_products &p, const gb_cuda_tensor *weight) {
     const bool is_4_bit = weight->format.bits == 4;
     switch (weight->format.group) {
     case 0:
-        return launch_format<8, 0>(stream, p, weight);
+        return launch_format<8, 0>(launches, p, weight);
     case 32:
-        return is_4_bit ? launch_format<4, 32>(stream, p, weight) : launch_format<8, 32>(stream, p, weight);
+        return is_4_bit ? launch_format<4, 32>(launches, p, weight)
+                        : launch_format<8, 32>(launches, p, weight);
     case 64:
-        return is_4_bit ? launch_format<4, 64>(stream, p, weight) : launch_format<8, 64>(stream, p, weight);
+        return is_4_bit ? launch_format<4, 64>(launches, p, weight)
+                        : launch_format<8, 64>(launches, p, weight);
     default:
-        return is_4_bit ? launch_format<4, 128>(stream, p, weight) : launch_format<8, 128>(stream, p, weight);
+        return is_4_bit ? launch_format<4, 128>(launches, p, weight)
+                        : launch_format<8, 128>(launches, p, weight);
     }
 }
 
@@ -108,12 +113,12 @@ void gb_cuda_gemv_pairs(const gb_cuda_call *call, const gb_cuda_tensor *x, const
     p.tile_rows = 1;
     p.expert = lists.expert;
     p.x_reuse = (uint32_t)lists.x_reuse;
-    launch(call->stream, p, weight);
+    launch(call->launches, p, weight);
 }
 
 bool gb_cuda_gemv_joins(const gb_cuda_call *call, const gb_cuda_call *other) {
     const gb_cuda_tensor *a = call->operands[1], *b = other->operands[1];
-    return !call->is_prefill && !other->is_prefill && call->operands[0] == other->operands[0] &&
+    return !gb_cuda_is_prompt(call) && !gb_cuda_is_prompt(other) && call->operands[0] == other->operands[0] &&
            a->is_packed && b->is_packed && gb_format_equal(&a->format, &b->format) &&
            a->int8_input == b->int8_input && a->rank == 2 && b->rank == 2 && a->dims[1] == b->dims[1] &&
            slices_of(a->dims[1]) == 1;
@@ -128,7 +133,7 @@ void gb_cuda_gemv(const gb_cuda_call *const *calls, uint32_t count) {
     p.rows = p.tile_rows = (uint32_t)x->dims[0];
     p.partial = reinterpret_cast<float *>(calls[0]->scratch->bytes);
     p.arrivals = calls[0]->scratch->arrivals;
-    launch(calls[0]->stream, p, weight);
+    launch(calls[0]->launches, p, weight);
 }
 
 uint64_t gb_cuda_gemv_scratch(const gb_cuda_call *call) {

@@ -33,6 +33,7 @@ struct gemv_product {
  * smaller; and how many atoms are loaded together, which changes no sum. */
 struct gemv_cut {
     uint32_t atoms, slice_atoms, load_atoms;
+    bool has_one_row; /* every launch is of a row alone, or of pairs */
 
     __host__ __device__ uint32_t slices() const {
         return (atoms + slice_atoms - 1) / slice_atoms;

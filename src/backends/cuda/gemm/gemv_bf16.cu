@@ -195,7 +195,7 @@ constexpr uint32_t most_warps(uint32_t tiles, uint32_t bands) {
 /* TILES of TILE rows, GROUPS of BANDS of outputs, each of which WAYS warps have. */
 template <uint32_t TILES, uint32_t BANDS, uint32_t WAYS, uint32_t GROUPS>
 static __global__ void __launch_bounds__(GROUPS *WAYS *WARP, most_warps(TILES, BANDS) / (GROUPS * WAYS))
-    multiply_dense_rows(GB_GRID_CONSTANT row_products p) {
+    run_gemv_bf16(GB_GRID_CONSTANT row_products p) {
     GB_DYNAMIC_SHARED(warp_stages<BANDS>, of_warps);
     const uint32_t lane = threadIdx.x % WARP, way = threadIdx.x / WARP % WAYS,
                    group = threadIdx.x / WARP / WAYS;
@@ -273,33 +273,35 @@ static block_outputs outputs_of_block(size_t outputs, size_t rows, uint32_t ways
 }
 
 template <uint32_t TILES, uint32_t BANDS, uint32_t WAYS, uint32_t GROUPS>
-static void launch(const row_products &p, dim3 grid, cudaStream_t stream) {
-    const auto kernel = multiply_dense_rows<TILES, BANDS, WAYS, GROUPS>;
-    GB_LAUNCH(kernel, grid, GROUPS * WAYS * WARP, GROUPS * WAYS * sizeof(warp_stages<BANDS>), stream, p);
+static void launch(const row_products &p, dim3 grid, gb_cuda_launch_list *launches) {
+    const auto kernel = run_gemv_bf16<TILES, BANDS, WAYS, GROUPS>;
+    add_launch(launches, "gemv_bf16", kernel, grid, GROUPS * WAYS * WARP,
+               GROUPS * WAYS * sizeof(warp_stages<BANDS>), p);
 }
 
 template <uint32_t TILES, uint32_t WAYS>
-static void launch_outputs(const row_products &p, block_outputs outputs, dim3 grid, cudaStream_t stream) {
+static void launch_outputs(const row_products &p, block_outputs outputs, dim3 grid,
+                           gb_cuda_launch_list *launches) {
     if (outputs.bands == 1)
-        launch<TILES, 1, WAYS, 1>(p, grid, stream);
+        launch<TILES, 1, WAYS, 1>(p, grid, launches);
     else if (WAYS == FEW_WAYS && outputs.groups == 2)
-        launch<TILES, 2, FEW_WAYS, 2>(p, grid, stream);
+        launch<TILES, 2, FEW_WAYS, 2>(p, grid, launches);
     else
-        launch<TILES, 2, WAYS, 1>(p, grid, stream);
+        launch<TILES, 2, WAYS, 1>(p, grid, launches);
 }
 
 template <uint32_t TILES>
 static void launch_ways(const row_products &p, uint32_t ways, block_outputs outputs, dim3 grid,
-                        cudaStream_t stream) {
+                        gb_cuda_launch_list *launches) {
     if (ways == FEW_WAYS)
-        launch_outputs<TILES, FEW_WAYS>(p, outputs, grid, stream);
+        launch_outputs<TILES, FEW_WAYS>(p, outputs, grid, launches);
     else
-        launch_outputs<TILES, MANY_WAYS>(p, outputs, grid, stream);
+        launch_outputs<TILES, MANY_WAYS>(p, outputs, grid, launches);
 }
 
 bool gb_cuda_supports_gemv_bf16(const gb_cuda_call *call) {
     const gb_cuda_tensor *weight = call->operands[1];
-    return !call->is_prefill && weight->dtype == GB_BF16 && weight->rank == 2 &&
+    return !gb_cuda_is_prompt(call) && weight->dtype == GB_BF16 && weight->rank == 2 &&
            weight->dims[1] % PIECE == 0 && !gb_cuda_supports_gemv_small(call);
 }
 
@@ -317,9 +319,9 @@ void gb_cuda_gemv_bf16(const gb_cuda_call *const *calls, uint32_t count) {
     const uint32_t blocks = list_matrices(calls, count, outputs.count(), &p.of);
     const dim3 grid(blocks, blocks_for(p.of.rows, MOST_TILES * TILE));
     if (p.of.rows <= TILE)
-        launch_ways<1>(p, ways, outputs, grid, calls[0]->stream);
+        launch_ways<1>(p, ways, outputs, grid, calls[0]->launches);
     else
-        launch_ways<MOST_TILES>(p, ways, outputs, grid, calls[0]->stream);
+        launch_ways<MOST_TILES>(p, ways, outputs, grid, calls[0]->launches);
 }
 
 bool gb_cuda_supports_pairs_bf16(const gb_cuda_tensor *weight) {
@@ -339,5 +341,5 @@ void gb_cuda_gemv_bf16_pairs(const gb_cuda_call *call, const gb_cuda_tensor *x, 
     p.of.columns = (uint32_t)weight->dims[2];
     p.expert = lists.expert;
     p.x_reuse = (uint32_t)lists.x_reuse;
-    launch_ways<1>(p, ways, outputs, dim3(blocks, (unsigned)lists.rows), call->stream);
+    launch_ways<1>(p, ways, outputs, dim3(blocks, (unsigned)lists.rows), call->launches);
 }

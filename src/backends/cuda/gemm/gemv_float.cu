@@ -82,7 +82,7 @@ struct weight_pieces {
 
 template <typename T>
 static __global__ void __launch_bounds__(WARPS *WARP)
-    multiply_dense(const float *__restrict__ x, const T *__restrict__ weight, gb_dtype dtype, size_t inputs,
+    run_gemv_float(const float *__restrict__ x, const T *__restrict__ weight, gb_dtype dtype, size_t inputs,
                    row_lists lists, unsigned tile_rows, float *__restrict__ y) {
     const size_t output = (size_t)blockIdx.x * WARPS + threadIdx.x / WARP;
     const bool is_aligned = inputs % weight_pieces<T>::COLUMNS == 0;
@@ -121,10 +121,10 @@ static void launch(const gb_cuda_call *call, const gb_cuda_tensor *x, const gb_c
                    const row_lists &lists) {
     const unsigned tile_rows = lists.expert ? 1 : ROWS;
     const dim3 grid(blocks_for(lists.outputs, WARPS), blocks_for(lists.rows, tile_rows));
-    const auto kernel = multiply_dense<T>;
-    GB_LAUNCH(kernel, grid, WARPS * WARP, 0, call->stream, data_of<const float>(x), data_of<const T>(weight),
-              weight->dtype, weight->dims[weight->rank - 1], lists, tile_rows,
-              data_of<float>(call->results[0]));
+    const auto kernel = run_gemv_float<T>;
+    add_launch(call->launches, "gemv_float", kernel, grid, WARPS * WARP, 0, data_of<const float>(x),
+               data_of<const T>(weight), weight->dtype, weight->dims[weight->rank - 1], lists, tile_rows,
+               data_of<float>(call->results[0]));
 }
 
 void gb_cuda_gemv_float_product(const gb_cuda_call *call, const gb_cuda_tensor *x,

@@ -101,7 +101,7 @@ struct gemv_int8_warp : int8_sums<Stage> {
 };
 
 template <int COLUMNS, int GROUP>
-static __global__ void __launch_bounds__(GEMV_INT8_THREADS, 1) multiply_few(GB_GRID_CONSTANT int8_gemm p) {
+static __global__ void __launch_bounds__(GEMV_INT8_THREADS, 1) run_gemv_int8(GB_GRID_CONSTANT int8_gemm p) {
 #if defined(GB_HAS_WGMMA)
     typedef int8_stage<COLUMNS, GROUP> stage;
     __shared__ copy_barrier full[INT8_MOST_STAGES], empty[INT8_MOST_STAGES];
@@ -129,8 +129,8 @@ template <int COLUMNS, int GROUP>
 static void launch_group(const gb_cuda_call *call, const int8_gemm &p) {
     typedef int8_stage<COLUMNS, GROUP> stage;
     const size_t shared = (size_t)stage::COUNT * stage::BYTES + B_ALIGNMENT;
-    auto kernel = multiply_few<COLUMNS, GROUP>;
-    GB_LAUNCH(kernel, gb_cuda_int8_grid(call, p), GEMV_INT8_THREADS, shared, call->stream, p);
+    auto kernel = run_gemv_int8<COLUMNS, GROUP>;
+    add_launch(call->launches, "gemv_int8", kernel, gb_cuda_int8_grid(call, p), GEMV_INT8_THREADS, shared, p);
 }
 
 template <int COLUMNS>
@@ -150,5 +150,5 @@ void gb_cuda_gemv_int8(const gb_cuda_call *const *calls, uint32_t count) {
     if (calls[0]->operands[0]->dims[0] <= 8)
         launch_columns<8>(calls[0], p);
     else
-        launch_columns<GB_CUDA_FEW_INT8_ROWS>(calls[0], p);
+        launch_columns<GB_CUDA_MOST_FEW_ROWS>(calls[0], p);
 }

@@ -26,9 +26,11 @@ inline uint32_t slices_of(size_t inputs) {
     return pieces_of(inputs, MOST_SLICE_COLUMNS);
 }
 
+/* has_one_row: the launches are of a row each. */
 template <typename Shape>
-inline gemv_cut cut_of(size_t inputs) {
+inline gemv_cut cut_of(size_t inputs, bool has_one_row) {
     gemv_cut cut;
+    cut.has_one_row = has_one_row;
     cut.atoms = (uint32_t)(inputs / Shape::ATOM_COLUMNS);
     const uint32_t parts = pieces_of(pieces_of(cut.atoms, Shape::PART_ATOMS), slices_of(inputs));
     cut.slice_atoms = parts * Shape::PART_ATOMS;
@@ -53,15 +55,15 @@ inline bool begins_slowly(const gemv_launch &launch) {
     return launch.loads <= launch.memory.stages;
 }
 
-/* Whether a tile has the kernel for one row. */
+/* Whether tiles have the kernel for one row. */
 template <typename Shape>
-inline bool is_one_row(const gemv_cut &cut, uint32_t rows) {
-    return Shape::IN_BYTES && rows == 1 && cut.atoms * Shape::ATOM_COLUMNS <= MOST_ONE_ROW_COLUMNS;
+inline bool is_one_row(const gemv_cut &cut) {
+    return Shape::IN_BYTES && cut.has_one_row && cut.atoms * Shape::ATOM_COLUMNS <= MOST_ONE_ROW_COLUMNS;
 }
 
 template <typename Shape>
 inline gemv_tile tile_of(const gemv_cut &cut, uint32_t rows) {
-    if (is_one_row<Shape>(cut, rows))
+    if (is_one_row<Shape>(cut))
         return gemv_tile{1, 1, GEMV_COLUMNS};
     const uint32_t columns = rows > GEMV_COLUMNS ? 2 * GEMV_COLUMNS : GEMV_COLUMNS;
     return gemv_tile{rows, columns, 0};
@@ -86,7 +88,7 @@ inline gemv_launch launch_of(const gemv_products &p, const gemv_cut &cut, uint32
  * and one row has room. */
 template <typename Shape>
 inline gemv_launch best_launch(const gemv_products &p, const gemv_cut &cut, uint32_t tile_rows) {
-    const uint32_t most = p.expert || is_one_row<Shape>(cut, tile_rows) ? 1 : cut.slices();
+    const uint32_t most = p.expert || is_one_row<Shape>(cut) ? 1 : cut.slices();
     gemv_launch launch = launch_of<Shape>(p, cut, 1, tile_rows);
     for (uint32_t shares = 2; shares <= most && !launch.has_stages(ENOUGH_STAGES); shares++)
         launch = launch_of<Shape>(p, cut, shares, tile_rows);

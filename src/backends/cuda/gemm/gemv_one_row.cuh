@@ -164,7 +164,7 @@ struct gemv_one_row : weight_pipeline<Shape, GEMV_BLOCK_ROWS, WARPS, 1> {
 /* Grid: [ranges of the blocks of all matrices, 1, rows]. */
 template <typename Shape, int WARPS>
 static __global__ void __launch_bounds__(gemv_one_row<Shape, WARPS>::THREADS, 1)
-    multiply_one(GB_GRID_CONSTANT gemv_products p) {
+    run_gemv_row(GB_GRID_CONSTANT gemv_products p) {
     GB_DYNAMIC_SHARED(uint8_t, shared);
     __shared__ gemv_barriers barriers;
     gemv_one_row<Shape, WARPS> row(p, shared, barriers);

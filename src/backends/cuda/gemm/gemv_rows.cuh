@@ -151,7 +151,7 @@ struct gemv_rows : weight_pipeline<Shape, TILES * 4 * WARP, gemv_warps(TILES), G
 /* Grid: [ranges of the blocks of all matrices, shares of the slices, tiles of rows]. */
 template <typename Shape, int TILES>
 static __global__ void __launch_bounds__(gemv_rows<Shape, TILES>::THREADS, 1)
-    multiply_few(GB_GRID_CONSTANT gemv_products p) {
+    run_gemv(GB_GRID_CONSTANT gemv_products p) {
     GB_DYNAMIC_SHARED(uint8_t, shared);
     __shared__ gemv_barriers barriers;
     gemv_rows<Shape, TILES> rows(p, shared, barriers);

@@ -68,7 +68,7 @@ __device__ static void add_outputs(const row_fours &row, const float4 *weights, 
     }
 }
 
-static __global__ void __launch_bounds__(THREADS) multiply_dense_few(GB_GRID_CONSTANT dense_matrices p) {
+static __global__ void __launch_bounds__(THREADS) run_gemv_small(GB_GRID_CONSTANT dense_matrices p) {
     GB_DYNAMIC_SHARED(float4, weights);
     uint32_t first;
     const dense_matrix &m = matrix_of_block(p, SMALL_OUTPUTS, &first);
@@ -117,7 +117,7 @@ __device__ static void multiply_output(const dense_matrices &p, const dense_matr
 
 template <uint32_t COUNT>
 static __global__ void __launch_bounds__(SMALL_OUTPUTS *WARP)
-    multiply_dense_row(GB_GRID_CONSTANT dense_matrices p) {
+    run_gemv_small_row(GB_GRID_CONSTANT dense_matrices p) {
     uint32_t output;
     const dense_matrix &m = matrix_of_block(p, SMALL_OUTPUTS, &output);
     output += threadIdx.x / WARP;
@@ -132,11 +132,13 @@ static __global__ void __launch_bounds__(SMALL_OUTPUTS *WARP)
 }
 
 /* Of a row of more than 4096 columns the first 4096 are in flight: more take too many registers. */
-static void launch_one_row(const dense_matrices &p, uint32_t blocks, cudaStream_t stream) {
+static void launch_one_row(const dense_matrices &p, uint32_t blocks, gb_cuda_launch_list *launches) {
     if (p.columns / 4 <= SMALL_FOURS * WARP)
-        GB_LAUNCH(multiply_dense_row<SMALL_FOURS>, blocks, SMALL_OUTPUTS * WARP, 0, stream, p);
+        add_launch(launches, "gemv_small_row", run_gemv_small_row<SMALL_FOURS>, blocks, SMALL_OUTPUTS * WARP,
+                   0, p);
     else
-        GB_LAUNCH(multiply_dense_row<2 * SMALL_FOURS>, blocks, SMALL_OUTPUTS * WARP, 0, stream, p);
+        add_launch(launches, "gemv_small_row", run_gemv_small_row<2 * SMALL_FOURS>, blocks,
+                   SMALL_OUTPUTS * WARP, 0, p);
 }
 
 /* ---- Launching ----------------------------------------------------------------------------------------- */
@@ -148,7 +150,7 @@ static size_t weights_bytes(size_t columns) {
 
 bool gb_cuda_supports_gemv_small(const gb_cuda_call *call) {
     const gb_cuda_tensor *weight = call->operands[1];
-    return !call->is_prefill && weight->dtype != GB_QUANTIZED && weight->rank == 2 &&
+    return !gb_cuda_is_prompt(call) && weight->dtype != GB_QUANTIZED && weight->rank == 2 &&
            weight->dims[0] <= GB_CUDA_MOST_SMALL_OUTPUTS && weight->dims[1] <= MOST_COLUMNS &&
            weight->dims[1] % PIECE == 0 && weights_bytes(weight->dims[1]) <= most_shared_bytes();
 }
@@ -157,7 +159,8 @@ void gb_cuda_gemv_small(const gb_cuda_call *const *calls, uint32_t count) {
     dense_matrices p = {};
     const uint32_t blocks = list_matrices(calls, count, SMALL_OUTPUTS, &p);
     if (p.rows == 1)
-        launch_one_row(p, blocks, calls[0]->stream);
+        launch_one_row(p, blocks, calls[0]->launches);
     else
-        GB_LAUNCH(multiply_dense_few, blocks, THREADS, weights_bytes(p.columns), calls[0]->stream, p);
+        add_launch(calls[0]->launches, "gemv_small", run_gemv_small, blocks, THREADS,
+                   weights_bytes(p.columns), p);
 }

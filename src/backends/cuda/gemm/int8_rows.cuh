@@ -60,16 +60,13 @@ uint64_t gb_cuda_int8_entries_bytes(const gb_cuda_call *call);
 /* The product of all rows of a call, or with lists.expert of pairs. */
 void gb_cuda_int8_product(const gb_cuda_call *call, const gb_cuda::row_lists &lists);
 
-/* gemm_mma_int8.cu and, for many pairs on Hopper, gemm_wgmma_int8.cu: of pairs with packed matrices.
- * tile_rows: of a tile of the lists, as _tile_rows says (0: use the other kernel), of which there are at most
- * row_tiles. */
+/* gemm_mma_int8.cu and, for many pairs on Hopper, gemm_wgmma_int8.cu: of pairs with packed matrices, in tiles
+ * of the lists of as many rows as _tile_rows says, or one by one. */
 size_t gb_cuda_mma_int8_tile_rows(size_t pairs, size_t experts);
-void gb_cuda_expert_mma_int8(const gb_cuda_call *call, const gb_cuda::row_lists &lists, size_t tile_rows,
-                             size_t row_tiles);
+void gb_cuda_expert_mma_int8(const gb_cuda_call *call, const gb_cuda::row_lists &lists);
 
 bool gb_cuda_supports_expert_wgmma_int8(const gb_cuda_call *call);
 size_t gb_cuda_wgmma_int8_tile_rows(size_t pairs, size_t experts);
-void gb_cuda_expert_wgmma_int8(const gb_cuda_call *call, const gb_cuda::row_lists &lists, size_t tile_rows,
-                               size_t row_tiles);
+void gb_cuda_expert_wgmma_int8(const gb_cuda_call *call, const gb_cuda::row_lists &lists);
 
 #endif

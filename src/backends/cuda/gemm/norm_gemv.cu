@@ -49,7 +49,7 @@ struct norm_gemv {
 /* Grid: [ranges of the blocks of all matrices]. */
 template <typename Shape, int EACH, typename Element, int WARPS>
 static __global__ void __launch_bounds__(gemv_one_row<Shape, WARPS>::THREADS, 1)
-    multiply_normed(GB_GRID_CONSTANT norm_gemv p) {
+    run_norm_gemv(GB_GRID_CONSTANT norm_gemv p) {
     GB_DYNAMIC_SHARED(uint8_t, shared);
     __shared__ gemv_barriers barriers;
     __shared__ float partial[2][WARP];
@@ -88,36 +88,37 @@ static __global__ void __launch_bounds__(gemv_one_row<Shape, WARPS>::THREADS, 1)
 /* ---- Launching ----------------------------------------------------------------------------------------- */
 
 template <typename Shape, int EACH>
-static void launch_rows(norm_gemv &p, size_t columns, cudaStream_t stream) {
-    const gemv_cut cut = cut_of<Shape>(columns);
+static void launch_rows(norm_gemv &p, size_t columns, gb_cuda_launch_list *launches) {
+    const gemv_cut cut = cut_of<Shape>(columns, true);
     const gemv_launch launch = best_launch<Shape>(p.products, cut, 1);
     p.products.cut = cut;
     p.products.memory = launch.memory;
     p.products.begins_slowly = begins_slowly(launch);
     constexpr int WARPS = EACH == 4 ? NARROW_ROW_WARPS : WIDE_ROW_WARPS;
-    const auto kernel = has_dtypes(p.chain, GB_BF16) ? multiply_normed<Shape, EACH, uint16_t, WARPS>
-                                                     : multiply_normed<Shape, EACH, float, WARPS>;
-    GB_LAUNCH(kernel, launch.grid, (gemv_one_row<Shape, WARPS>::THREADS), launch.memory.size, stream, p);
+    const auto kernel = has_dtypes(p.chain, GB_BF16) ? run_norm_gemv<Shape, EACH, uint16_t, WARPS>
+                                                     : run_norm_gemv<Shape, EACH, float, WARPS>;
+    add_launch(launches, "norm_gemv", kernel, launch.grid, (gemv_one_row<Shape, WARPS>::THREADS),
+               launch.memory.size, p);
 }
 
 template <typename Shape>
-static void launch_shape(norm_gemv &p, size_t columns, cudaStream_t stream) {
+static void launch_shape(norm_gemv &p, size_t columns, gb_cuda_launch_list *launches) {
     static_assert((int)Shape::ATOM_COLUMNS == (int)ATOM_COLUMNS, "rows are whole atoms");
     if (norm_piece((unsigned)columns) == 4)
-        launch_rows<Shape, 4>(p, columns, stream);
+        launch_rows<Shape, 4>(p, columns, launches);
     else
-        launch_rows<Shape, 8>(p, columns, stream);
+        launch_rows<Shape, 8>(p, columns, launches);
 }
 
 template <int BITS, int GROUP>
-static void launch(norm_gemv &p, const gb_format &format, cudaStream_t stream) {
+static void launch(norm_gemv &p, const gb_format &format, gb_cuda_launch_list *launches) {
     const size_t columns = p.chain.width;
     const bool is_bf16 = format.scale == GB_BF16;
     if (format.has_bias)
-        return is_bf16 ? launch_shape<gemv_shape<true, BITS, GROUP, true, true>>(p, columns, stream)
-                       : launch_shape<gemv_shape<true, BITS, GROUP, false, true>>(p, columns, stream);
-    return is_bf16 ? launch_shape<gemv_shape<true, BITS, GROUP, true, false>>(p, columns, stream)
-                   : launch_shape<gemv_shape<true, BITS, GROUP, false, false>>(p, columns, stream);
+        return is_bf16 ? launch_shape<gemv_shape<true, BITS, GROUP, true, true>>(p, columns, launches)
+                       : launch_shape<gemv_shape<true, BITS, GROUP, false, true>>(p, columns, launches);
+    return is_bf16 ? launch_shape<gemv_shape<true, BITS, GROUP, true, false>>(p, columns, launches)
+                   : launch_shape<gemv_shape<true, BITS, GROUP, false, false>>(p, columns, launches);
 }
 
 static bool has_kernel(const gb_format &format) {
@@ -127,7 +128,7 @@ static bool has_kernel(const gb_format &format) {
 
 static bool takes(const norm_chain &c, const gb_cuda_call *product) {
     const gb_cuda_tensor *x = product->operands[0], *weight = product->operands[1];
-    return !product->is_prefill && x->rank == 2 && x->dims[0] == 1 && x->dims[1] == c.width &&
+    return !gb_cuda_is_prompt(product) && x->rank == 2 && x->dims[0] == 1 && x->dims[1] == c.width &&
            weight->is_packed && weight->rank == 2 && weight->int8_input && has_kernel(weight->format) &&
            x->dims[1] % ATOM_COLUMNS == 0;
 }
@@ -168,5 +169,5 @@ void gb_cuda_norm_gemv(const gb_cuda_problem *problem) {
     const auto launch_format = weight->format.bits == 8     ? launch<8, 64>
                                : weight->format.group == 32 ? launch<4, 32>
                                                             : launch<4, 64>;
-    launch_format(p, weight->format, products[0]->stream);
+    launch_format(p, weight->format, products[0]->launches);
 }

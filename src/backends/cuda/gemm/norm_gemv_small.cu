@@ -45,13 +45,13 @@ static __global__ void __launch_bounds__(THREADS) run_norm_gemv_small(GB_GRID_CO
 }
 
 template <typename Element>
-static void launch(const norm_gemv_small &p, gb_dtype dtype, uint32_t blocks, cudaStream_t stream) {
+static void launch(const norm_gemv_small &p, gb_dtype dtype, uint32_t blocks, gb_cuda_launch_list *launches) {
     auto kernel = run_norm_gemv_small<Element, GB_F32>;
     if (dtype == GB_BF16)
         kernel = run_norm_gemv_small<Element, GB_BF16>;
     else if (dtype == GB_F16)
         kernel = run_norm_gemv_small<Element, GB_F16>;
-    GB_LAUNCH(kernel, blocks, threads_of_row(p.chain.width), 0, stream, p);
+    add_launch(launches, "norm_gemv_small", kernel, blocks, threads_of_row(p.chain.width), 0, p);
 }
 
 /* Rows that are prepared in bfloat16 are one block's. */
@@ -93,7 +93,7 @@ void gb_cuda_norm_gemv_small(const gb_cuda_problem *problem) {
     norm_gemv_small p = {};
     const uint32_t blocks = list_products(problem, &p);
     if (has_dtypes(p.chain, GB_BF16))
-        launch<uint16_t>(p, dtype, blocks, last->stream);
+        launch<uint16_t>(p, dtype, blocks, last->launches);
     else
-        launch<float>(p, dtype, blocks, last->stream);
+        launch<float>(p, dtype, blocks, last->launches);
 }

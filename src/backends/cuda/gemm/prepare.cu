@@ -23,7 +23,7 @@ __device__ static bool load_quarter(const row_source &from, size_t row, size_t q
     return true;
 }
 
-static __global__ void prepare(row_source from, prepared_rows to) {
+static __global__ void run_prepare_rows(row_source from, prepared_rows to) {
     wait_for_earlier();
     const size_t row = blockIdx.x, quarter = (size_t)blockIdx.y * blockDim.x + threadIdx.x;
     float v[8];
@@ -37,7 +37,7 @@ __device__ static float rest_of(float value, float rounded) {
     return is_finite ? value - rounded : 0.0f;
 }
 
-static __global__ void prepare_with_rest(row_source from, prepared_rows to) {
+static __global__ void run_prepare_rows_with_rest(row_source from, prepared_rows to) {
     wait_for_earlier();
     const size_t row = blockIdx.x, quarter = (size_t)blockIdx.y * blockDim.x + threadIdx.x;
     float v[8];
@@ -61,8 +61,8 @@ static void launch_prepare(const gb_cuda_call *call, const row_source &from, siz
                            const prepared_rows &to) {
     enum { THREADS = 128 };
     const dim3 grid((unsigned)rows, blocks_for(to.units * 4, THREADS));
-    const auto kernel = to.has_rest ? prepare_with_rest : prepare;
-    GB_LAUNCH(kernel, grid, THREADS, 0, call->stream, from, to);
+    const auto kernel = to.has_rest ? run_prepare_rows_with_rest : run_prepare_rows;
+    add_launch(call->launches, "prepare_rows", kernel, grid, THREADS, 0, from, to);
 }
 
 static size_t units_of(size_t columns) {
@@ -91,7 +91,7 @@ static prepared_rows place_for(const gb_cuda_call *call, const gb_cuda_tensor *x
         return place;
     }
     place.sums = reinterpret_cast<float *>(place.values + rows * place.units * UNIT_WORDS);
-    if (weight && weight->int8_input && !call->is_prefill)
+    if (weight && weight->int8_input && !gb_cuda_is_prompt(call))
         place.group = weight->format.group;
     return place;
 }

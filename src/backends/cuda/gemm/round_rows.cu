@@ -115,7 +115,7 @@ __device__ static int32_t store_codes(const rounding &r, size_t row, size_t at, 
 }
 
 /* A block of threads has a row. Warps whose columns are past its end have zeros there. */
-static __global__ void __launch_bounds__(MOST_WARPS *WARP) round_rows(rounding r) {
+static __global__ void __launch_bounds__(MOST_WARPS *WARP) run_round_rows(rounding r) {
     wait_for_earlier();
     const size_t row = blockIdx.x;
     if (r.order && r.order[row] < 0)
@@ -195,7 +195,8 @@ static rounding rounding_of(const gb_cuda_call *call) {
 }
 
 static void launch(const gb_cuda_call *call, const rounding &r, size_t rows) {
-    GB_LAUNCH(round_rows, dim3((unsigned)rows), choose_warps(r.columns) * WARP, 0, call->stream, r);
+    add_launch(call->launches, "round_rows", run_round_rows, dim3((unsigned)rows),
+               choose_warps(r.columns) * WARP, 0, r);
 }
 
 int8_rows gb_cuda_round_rows(const gb_cuda_call *call, int8_layout layout) {

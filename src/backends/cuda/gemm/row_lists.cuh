@@ -16,12 +16,13 @@ struct row_tile {
 };
 
 struct row_lists {
-    size_t rows;           /* of y */
-    size_t outputs;        /* rows of the weight, of one expert's */
-    size_t x_reuse;        /* row i of y is computed from row i / x_reuse of x */
-    const int32_t *expert; /* [rows]: of each row of y, for products of a row at a time; or NULL */
-    const int32_t *order;  /* rows of y in the order of experts, and -1 for none; or NULL */
-    const row_tile *tiles; /* in order; the first that is empty is the last; or NULL */
+    size_t rows;                  /* of y */
+    size_t outputs;               /* rows of the weight, of one expert's */
+    size_t x_reuse;               /* row i of y is computed from row i / x_reuse of x */
+    const int32_t *expert;        /* [rows]: of each row of y, for products of a row at a time; or NULL */
+    const int32_t *order;         /* rows of y in the order of experts, and -1 for none; or NULL */
+    const row_tile *tiles;        /* [tile_count] in order; the first that is empty is the last; or NULL */
+    size_t tile_count, tile_rows; /* at most, of tiles */
 };
 
 /* All rows of a product's input, with a matrix that has no experts. */
@@ -50,12 +51,11 @@ __device__ inline size_t listed_row(const row_lists &lists, int32_t entry) {
 
 } // namespace gb_cuda
 
-/* The products of lists that expert_lists.cu makes, or of all rows; tiles of at most MANY_ROWS where
- * lists.tiles is given, tile_count of them. */
-enum { GB_CUDA_MANY_ROWS = 64 };
-void gb_cuda_quantized_product(const gb_cuda_call *call, const gb_cuda_tensor *x,
-                               const gb_cuda_tensor *weight, const gb_cuda::row_lists &lists,
-                               size_t tile_count);
+/* gemm_quantized.cu: of all rows, of lists that expert_lists.cu makes with tiles of GB_CUDA_LISTED_TILE_ROWS,
+ * or pair by pair; few: of up to 16 rows or outputs, and pair by pair. */
+enum { GB_CUDA_LISTED_TILE_ROWS = 64 };
+void gb_cuda_quantized_few(const gb_cuda_call *call, const gb_cuda::row_lists &lists);
+void gb_cuda_quantized_many(const gb_cuda_call *call, const gb_cuda::row_lists &lists);
 /* gemv.cu: of a packed matrix, pair by pair; lists.expert is given. */
 void gb_cuda_gemv_pairs(const gb_cuda_call *call, const gb_cuda_tensor *x, const gb_cuda_tensor *weight,
                         const gb_cuda::row_lists &lists);
@@ -67,14 +67,13 @@ void gb_cuda_gemv_float_product(const gb_cuda_call *call, const gb_cuda_tensor *
                                 const gb_cuda_tensor *weight, const gb_cuda::row_lists &lists);
 
 /* The wgmma GEMMs: entry i of the lists is row i of x, prepared by pairs of units. Tiles have at most
- * gb_cuda_wgmma_tile_rows; where the lists have tiles there are tile_count. */
+ * gb_cuda_wgmma_tile_rows. */
 enum { GB_CUDA_FRAGMENT_TILE_ROWS = 256, GB_CUDA_BF16_TILE_ROWS = 128 };
 size_t gb_cuda_wgmma_tile_rows(const gb_cuda_tensor *weight);
 void gb_cuda_wgmma_product(const gb_cuda_call *call, const gb_cuda::prepared_rows &x,
-                           const gb_cuda_tensor *weight, const gb_cuda::row_lists &lists, size_t tile_count);
+                           const gb_cuda_tensor *weight, const gb_cuda::row_lists &lists);
 void gb_cuda_wgmma_product_bf16(const gb_cuda_call *call, const gb_cuda::prepared_rows &x,
-                                const gb_cuda_tensor *weight, const gb_cuda::row_lists &lists,
-                                size_t tile_count);
+                                const gb_cuda_tensor *weight, const gb_cuda::row_lists &lists);
 
 /* Makes lists.order and lists.tiles of the experts of all rows of y, in `memory`; each expert's entries begin
  * at a multiple of 8, and those that are no row are -1. There are gb_cuda_list_entries of them. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The kernels as the host sees them: one function per op that enqueues its launches. ops.def has the
+ * The kernels as the host sees them: one function per op that describes its launches. ops.def has the
  * equations, the portable CPU kernels are the definition. The order of a sum depends on the op's sizes alone,
  * never on N, B or the neighbours in a batch.
  *
@@ -14,6 +14,7 @@
 #ifndef GUMBEL_BACKENDS_CUDA_LOWERING_KERNELS_H
 #define GUMBEL_BACKENDS_CUDA_LOWERING_KERNELS_H
 
+#include "backends/cuda/lowering/launch.h"
 #include "plan/plan.h"
 #include "program/program.h"
 
@@ -62,6 +63,25 @@ typedef struct gb_cuda_epilogue {
     const gb_cuda_tensor *weight; /* the GEMM's; NULL: one with bfloat16 activations */
 } gb_cuda_epilogue;
 
+/* Of how many rows an op is, by which its kernel is chosen. All other tokens than prompts' are decoded; rows
+ * that want a next token are counted like these. */
+typedef enum gb_cuda_row_class {
+    GB_CUDA_ONE_ROW,
+    GB_CUDA_FEW_ROWS,     /* 2 .. GB_CUDA_MOST_FEW_ROWS */
+    GB_CUDA_MANY_ROWS,    /* more */
+    GB_CUDA_SHORT_PROMPT, /* 1 .. GB_CUDA_MOST_SHORT_PROMPT_ROWS tokens of prompts */
+    GB_CUDA_LONG_PROMPT,  /* more */
+    GB_CUDA_ROW_CLASSES
+} gb_cuda_row_class;
+
+enum { GB_CUDA_MOST_FEW_ROWS = 16, GB_CUDA_MOST_SHORT_PROMPT_ROWS = 256 };
+
+static inline gb_cuda_row_class gb_cuda_row_class_of(bool is_prompt, size_t rows) {
+    if (is_prompt)
+        return rows <= GB_CUDA_MOST_SHORT_PROMPT_ROWS ? GB_CUDA_SHORT_PROMPT : GB_CUDA_LONG_PROMPT;
+    return rows <= 1 ? GB_CUDA_ONE_ROW : rows <= GB_CUDA_MOST_FEW_ROWS ? GB_CUDA_FEW_ROWS : GB_CUDA_MANY_ROWS;
+}
+
 typedef struct gb_cuda_call {
     const gb_node *node;                                  /* for its attributes; NULL for a sample step */
     const gb_cuda_tensor *operands[GB_MAX_STEP_OPERANDS]; /* NULL: missing */
@@ -69,13 +89,11 @@ typedef struct gb_cuda_call {
     gb_cuda_runs runs;
     gb_cuda_versions versions; /* of recurrent states */
     gb_cuda_scratch *scratch;
-    /* All tokens are prompts': GEMM kernels. Otherwise, and for the rows that want a next token, GEMV
-     * kernels, whatever their number. */
-    bool is_prefill;
+    gb_cuda_row_class row_class;
     bool allows_bf16;                 /* attention may use bfloat16: no call of a float32 program */
     bool has_prepared_rows;           /* of a GEMM: scratch->prepared has its input */
     const gb_cuda_epilogue *epilogue; /* NULL: result 0 is written as it is alone */
-    cudaStream_t stream;
+    gb_cuda_launch_list *launches;    /* to which its launches are added */
 } gb_cuda_call;
 
 /* What a step of a plan computes: a node's call, or those of a fused step's parts. */
@@ -86,12 +104,14 @@ typedef struct gb_cuda_problem {
     uint32_t live; /* bit i: steps behind this one read result 0 of part i */
 } gb_cuda_problem;
 
-/* A kernel, or a few that are launched together. Errors of a launch are found by cudaGetLastError. No dim
- * of an operand is 0. */
+/* How problems of some kind are computed: by one launch or a few. No dim of an operand is 0. */
 typedef struct gb_cuda_kernel {
     const char *name;
-    bool (*supports)(const gb_cuda_problem *problem); /* NULL: all problems of its registry */
-    void (*launch)(const gb_cuda_problem *problem);
+    /* Whether it has the problem, whose sizes are the largest of its row class; NULL: all of its registry. */
+    bool (*supports)(const gb_cuda_problem *problem);
+    /* Adds the launches to the calls' lists. Which functions they are depends on the row class alone, and
+     * grids, tiles and template arguments on the sizes. */
+    void (*describe)(const gb_cuda_problem *problem);
     uint64_t (*scratch)(
         const gb_cuda_problem *problem); /* bytes, NULL: none; the largest batch's are enough for all */
     bool (*has_epilogue)(
@@ -163,6 +183,7 @@ void gb_cuda_gemm_bf16(const gb_cuda_call *const *calls, uint32_t count);
 
 /* One matrix each: gemm_wgmma.cu, gemm_quantized.cu, gemm_float.cu, gemv_float.cu. */
 void gb_cuda_gemm_wgmma(const gb_cuda_call *call);
+void gb_cuda_gemv_quantized(const gb_cuda_call *call);
 void gb_cuda_gemm_quantized(const gb_cuda_call *call);
 void gb_cuda_gemm_float(const gb_cuda_call *call);
 void gb_cuda_gemv_float(const gb_cuda_call *call);
@@ -218,7 +239,6 @@ bool gb_cuda_supports_int8(const gb_cuda_call *call);
 void gb_cuda_gemm_int8(const gb_cuda_call *call);
 bool gb_cuda_supports_mma_int8(const gb_cuda_call *call);
 void gb_cuda_gemm_mma_int8(const gb_cuda_call *const *calls, uint32_t count);
-enum { GB_CUDA_FEW_INT8_ROWS = 16 /* of gemv_int8.cu at most */ };
 void gb_cuda_gemv_int8(const gb_cuda_call *const *calls, uint32_t count);
 bool gb_cuda_supports_wgmma_int8(const gb_cuda_call *call);
 bool gb_cuda_packed_int8_joins(const gb_cuda_call *call, const gb_cuda_call *other);
@@ -290,6 +310,11 @@ static inline gb_cuda_versions gb_cuda_versions_of(const gb_cuda_call *call, con
 /* Whether a linear or expert_linear rounds its input to 8 bits per row. */
 static inline bool gb_cuda_is_int8_per_token(const gb_node *node) {
     return gb_node_int(node, GB_ATTRIBUTE_ACTIVATION) == GB_ACTIVATION_INT8_PER_TOKEN;
+}
+
+/* Whether a call's tokens are prompts': GEMM kernels. Others are decode's, and have GEMV kernels. */
+static inline bool gb_cuda_is_prompt(const gb_cuda_call *call) {
+    return call->row_class >= GB_CUDA_SHORT_PROMPT;
 }
 
 static inline size_t gb_cuda_elements(const gb_cuda_tensor *tensor) {

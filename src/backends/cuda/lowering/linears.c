@@ -32,35 +32,35 @@ static bool supports_mma_int8(const gb_cuda_problem *problem) {
     return supports_all(problem, gb_cuda_supports_mma_int8, gb_cuda_packed_int8_joins);
 }
 static bool supports_gemv_int8(const gb_cuda_problem *problem) {
-    return problem->parts[0]->operands[0]->dims[0] <= GB_CUDA_FEW_INT8_ROWS && supports_wgmma_int8(problem);
+    return problem->parts[0]->row_class <= GB_CUDA_FEW_ROWS && supports_wgmma_int8(problem);
 }
 static bool supports_int8(const gb_cuda_problem *problem) {
     return supports_all(problem, gb_cuda_supports_int8, shares_int8_rows);
 }
 
 /* A launch each, of one rounded input. */
-static void launch_each(const gb_cuda_problem *problem, void (*launch)(const gb_cuda_call *call)) {
+static void describe_each(const gb_cuda_problem *problem, void (*describe)(const gb_cuda_call *call)) {
     for (uint32_t i = 0; i < problem->count; i++) {
         gb_cuda_call call = *problem->parts[i];
         call.has_prepared_rows = call.has_prepared_rows || i > 0;
-        launch(&call);
+        describe(&call);
     }
 }
 
-static void launch_wgmma_int8(const gb_cuda_problem *problem) {
+static void describe_wgmma_int8(const gb_cuda_problem *problem) {
     gb_cuda_gemm_wgmma_int8(problem->parts, problem->count);
 }
 static uint64_t wgmma_int8_scratch(const gb_cuda_problem *problem) {
     return gb_cuda_gemm_wgmma_int8_scratch(problem->parts[0]);
 }
-static void launch_mma_int8(const gb_cuda_problem *problem) {
+static void describe_mma_int8(const gb_cuda_problem *problem) {
     gb_cuda_gemm_mma_int8(problem->parts, problem->count);
 }
-static void launch_gemv_int8(const gb_cuda_problem *problem) {
+static void describe_gemv_int8(const gb_cuda_problem *problem) {
     gb_cuda_gemv_int8(problem->parts, problem->count);
 }
-static void launch_int8(const gb_cuda_problem *problem) {
-    launch_each(problem, gb_cuda_gemm_int8);
+static void describe_int8(const gb_cuda_problem *problem) {
+    describe_each(problem, gb_cuda_gemm_int8);
 }
 
 static bool is_int8(const gb_cuda_call *call) {
@@ -70,13 +70,13 @@ static bool is_int8(const gb_cuda_call *call) {
 /* ---- Other inputs -------------------------------------------------------------------------------------- */
 
 static bool is_packed_decode(const gb_cuda_call *call) {
-    return call->operands[1]->is_packed && !call->is_prefill && !is_int8(call);
+    return call->operands[1]->is_packed && !gb_cuda_is_prompt(call) && !is_int8(call);
 }
 
 static bool supports_gemv(const gb_cuda_problem *problem) {
     return supports_all(problem, is_packed_decode, gb_cuda_gemv_joins);
 }
-static void launch_gemv(const gb_cuda_problem *problem) {
+static void describe_gemv(const gb_cuda_problem *problem) {
     gb_cuda_gemv(problem->parts, problem->count);
 }
 static uint64_t gemv_scratch(const gb_cuda_problem *problem) {
@@ -86,72 +86,83 @@ static uint64_t gemv_scratch(const gb_cuda_problem *problem) {
 static bool supports_gemv_small(const gb_cuda_problem *problem) {
     return supports_all(problem, gb_cuda_supports_gemv_small, NULL);
 }
-static void launch_gemv_small(const gb_cuda_problem *problem) {
+static void describe_gemv_small(const gb_cuda_problem *problem) {
     gb_cuda_gemv_small(problem->parts, problem->count);
 }
 
 static bool supports_gemv_bf16(const gb_cuda_problem *problem) {
     return supports_all(problem, gb_cuda_supports_gemv_bf16, gb_cuda_gemv_bf16_joins);
 }
-static void launch_gemv_bf16(const gb_cuda_problem *problem) {
+static void describe_gemv_bf16(const gb_cuda_problem *problem) {
     gb_cuda_gemv_bf16(problem->parts, problem->count);
 }
 
 static bool supports_gemm_bf16(const gb_cuda_problem *problem) {
     return supports_all(problem, gb_cuda_supports_gemm_bf16, NULL);
 }
-static void launch_gemm_bf16(const gb_cuda_problem *problem) {
+static void describe_gemm_bf16(const gb_cuda_problem *problem) {
     gb_cuda_gemm_bf16(problem->parts, problem->count);
 }
 
 static bool supports_wgmma(const gb_cuda_problem *problem) {
     return problem->count == 1 && gb_cuda_supports_wgmma(problem->parts[0], weight_of(problem));
 }
-static void launch_wgmma(const gb_cuda_problem *problem) {
+static void describe_wgmma(const gb_cuda_problem *problem) {
     gb_cuda_gemm_wgmma(problem->parts[0]);
 }
 
 /* Whether no other kernel has a quantized matrix. */
-static bool is_left(const gb_cuda_call *call) {
+static bool has_no_other(const gb_cuda_call *call) {
     return call->operands[1]->dtype == GB_QUANTIZED && !is_packed_decode(call) && !is_int8(call) &&
            !gb_cuda_supports_wgmma(call, call->operands[1]);
 }
 
-static bool supports_quantized(const gb_cuda_problem *problem) {
-    return supports_all(problem, is_left, NULL);
+static bool supports_gemm_quantized(const gb_cuda_problem *problem) {
+    return supports_all(problem, has_no_other, NULL);
+}
+static void describe_gemm_quantized(const gb_cuda_problem *problem) {
+    describe_each(problem, gb_cuda_gemm_quantized);
 }
 
-static void launch_quantized(const gb_cuda_problem *problem) {
-    launch_each(problem, gb_cuda_gemm_quantized);
+static bool is_few(const gb_cuda_call *call) {
+    return has_no_other(call) &&
+           (call->row_class <= GB_CUDA_FEW_ROWS || call->operands[1]->dims[0] <= GB_FRAGMENT_ROWS);
+}
+static bool supports_gemv_quantized(const gb_cuda_problem *problem) {
+    return supports_all(problem, is_few, NULL);
+}
+static void describe_gemv_quantized(const gb_cuda_problem *problem) {
+    describe_each(problem, gb_cuda_gemv_quantized);
 }
 
 static bool supports_gemm_float(const gb_cuda_problem *problem) {
-    return problem->count == 1 && problem->parts[0]->is_prefill;
+    return problem->count == 1 && gb_cuda_is_prompt(problem->parts[0]);
 }
-static void launch_gemm_float(const gb_cuda_problem *problem) {
+static void describe_gemm_float(const gb_cuda_problem *problem) {
     gb_cuda_gemm_float(problem->parts[0]);
 }
 
 static bool supports_one(const gb_cuda_problem *problem) {
     return problem->count == 1;
 }
-static void launch_gemv_float(const gb_cuda_problem *problem) {
+static void describe_gemv_float(const gb_cuda_problem *problem) {
     gb_cuda_gemv_float(problem->parts[0]);
 }
 
 static const gb_cuda_kernel kernels[] = {
-    {"gemv_int8", supports_gemv_int8, launch_gemv_int8, wgmma_int8_scratch, NULL, false},
-    {"gemm_wgmma_int8", supports_wgmma_int8, launch_wgmma_int8, wgmma_int8_scratch, NULL, false},
-    {"gemm_mma_int8", supports_mma_int8, launch_mma_int8, NULL, NULL, false},
-    {"gemm_int8", supports_int8, launch_int8, NULL, NULL, false},
-    {"gemv", supports_gemv, launch_gemv, gemv_scratch, NULL, true},
-    {"gemv_small", supports_gemv_small, launch_gemv_small, NULL, NULL, false},
-    {"gemv_bf16", supports_gemv_bf16, launch_gemv_bf16, NULL, NULL, false},
-    {"gemm_bf16", supports_gemm_bf16, launch_gemm_bf16, NULL, NULL, false},
-    {"gemm_wgmma", supports_wgmma, launch_wgmma, NULL, NULL, true},
-    {"gemm_quantized", supports_quantized, launch_quantized, NULL, NULL, true},
-    {"gemm_float", supports_gemm_float, launch_gemm_float, NULL, NULL, false},
-    {"gemv_float", supports_one, launch_gemv_float, NULL, NULL, false},
+    {"gemv_int8", supports_gemv_int8, describe_gemv_int8, wgmma_int8_scratch, NULL, false},
+    {"gemm_wgmma_int8", supports_wgmma_int8, describe_wgmma_int8, wgmma_int8_scratch, NULL, false},
+    {"gemm_mma_int8", supports_mma_int8, describe_mma_int8, NULL, NULL, false},
+    {"gemm_int8", supports_int8, describe_int8, NULL, NULL, false},
+    {"gemv", supports_gemv, describe_gemv, gemv_scratch, NULL, true},
+    {"gemv_small", supports_gemv_small, describe_gemv_small, NULL, NULL, false},
+    {"gemv_bf16", supports_gemv_bf16, describe_gemv_bf16, NULL, NULL, false},
+    {"gemm_bf16", supports_gemm_bf16, describe_gemm_bf16, NULL, NULL, false},
+    {"gemm_wgmma", supports_wgmma, describe_wgmma, NULL, NULL, true},
+    {"gemv_quantized", supports_gemv_quantized, describe_gemv_quantized, NULL, NULL, true},
+    {"gemm_quantized", supports_gemm_quantized, describe_gemm_quantized, NULL, NULL, true},
+    {"gemm_float", supports_gemm_float, describe_gemm_float, NULL, NULL, false},
+    {"gemv_float", supports_one, describe_gemv_float, NULL, NULL, false},
 };
 
 const gb_cuda_registry gb_cuda_linear_kernels = {kernels, sizeof kernels / sizeof *kernels};

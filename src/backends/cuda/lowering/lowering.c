@@ -6,11 +6,6 @@
 
 #include <string.h>
 
-const char *gb_cuda_class_name(gb_cuda_class class) {
-    static const char *const names[GB_CUDA_CLASSES] = {"one token", "decode", "prefill"};
-    return names[class];
-}
-
 /* ---- Tensors ------------------------------------------------------------------------------------------- */
 
 static void describe_constant(const gb_cuda_lowering_options *options, uint32_t index,
@@ -69,6 +64,7 @@ static bool is_float32_program(const gb_program *program) {
 typedef struct lowering {
     const gb_cuda_lowering_options *options;
     gb_cuda_tensor *tensors;
+    gb_cuda_launch_list *launches;
     bool allows_bf16;
 } lowering;
 
@@ -78,11 +74,12 @@ static const gb_cuda_tensor *tensor_of(const lowering *l, gb_ref value) {
 
 /* A call of some operands and results. */
 static gb_cuda_call call_of(const lowering *l, const gb_step *step, const gb_node *node) {
+    const gb_cuda_class class = l->options->class;
     return (gb_cuda_call){.node = node,
                           .scratch = l->options->scratch,
-                          .is_prefill = l->options->class == GB_CUDA_PREFILL && !step->needs_rows,
+                          .row_class = step->needs_rows ? class.rows : class.tokens,
                           .allows_bf16 = l->allows_bf16,
-                          .stream = l->options->stream};
+                          .launches = l->launches};
 }
 
 static gb_cuda_call call_of_node(const lowering *l, const gb_step *step, const gb_node *node) {
@@ -194,30 +191,30 @@ static bool supports(const gb_plan *plan, const gb_step *candidate, void *user) 
 
 /* ---- Launches ------------------------------------------------------------------------------------------ */
 
-static bool allocate_launches(gb_cuda_lowered *lowered) {
+static bool allocate_steps(gb_cuda_lowered *lowered) {
     size_t part_count = 0, operand_count = 0;
     for (uint32_t s = 0; s < lowered->plan->step_count; s++) {
         part_count += count_parts(&lowered->plan->steps[s]);
         operand_count += lowered->plan->steps[s].operand_count;
     }
-    lowered->launches = gb_allocate(lowered->plan->step_count, sizeof *lowered->launches);
+    lowered->steps = gb_allocate(lowered->plan->step_count, sizeof *lowered->steps);
     lowered->calls = gb_allocate(part_count, sizeof *lowered->calls);
     lowered->parts = gb_allocate(part_count, sizeof *lowered->parts);
     lowered->operands = gb_allocate(operand_count, sizeof *lowered->operands);
-    return lowered->launches && lowered->calls && lowered->parts && lowered->operands;
+    return lowered->steps && lowered->calls && lowered->parts && lowered->operands;
 }
 
-static void describe_launches(const lowering *l, gb_cuda_lowered *lowered) {
+static void list_problems(const lowering *l, gb_cuda_lowered *lowered) {
     size_t part = 0, operand = 0;
     for (uint32_t s = 0; s < lowered->plan->step_count; s++) {
-        gb_cuda_launch *launch = &lowered->launches[s];
-        launch->step = &lowered->plan->steps[s];
-        launch->calls = lowered->calls + part;
-        launch->problem =
-            problem_of(l, launch->step, launch->calls, lowered->parts + part, lowered->operands + operand);
-        part += launch->problem.count;
-        operand += launch->step->operand_count;
-        lowered->has_branches = lowered->has_branches || launch->step->kind == GB_STEP_BRANCH;
+        gb_cuda_step *step = &lowered->steps[s];
+        step->step = &lowered->plan->steps[s];
+        step->calls = lowered->calls + part;
+        step->problem =
+            problem_of(l, step->step, step->calls, lowered->parts + part, lowered->operands + operand);
+        part += step->problem.count;
+        operand += step->step->operand_count;
+        lowered->has_branches = lowered->has_branches || step->step->kind == GB_STEP_BRANCH;
     }
 }
 
@@ -225,10 +222,10 @@ static void describe_launches(const lowering *l, gb_cuda_lowered *lowered) {
 static void add_epilogues(const lowering *l, gb_cuda_lowered *lowered) {
     prepared_input next = {GB_NO_VALUE, GB_NO_VALUE};
     for (uint32_t s = lowered->plan->step_count; s-- > 0;) {
-        gb_cuda_launch *launch = &lowered->launches[s];
+        gb_cuda_step *step = &lowered->steps[s];
         if (next.x != GB_NO_VALUE)
-            set_epilogue(l, lowered->plan, &launch->problem, launch->calls, next, &launch->epilogue);
-        const prepared_input input = prepared_input_of(lowered->plan->program, launch->step);
+            set_epilogue(l, lowered->plan, &step->problem, step->calls, next, &step->epilogue);
+        const prepared_input input = prepared_input_of(lowered->plan->program, step->step);
         next = input.x != GB_NO_VALUE ? input : next;
     }
 }
@@ -240,17 +237,16 @@ typedef struct prepared_rows {
 } prepared_rows;
 
 /* The call of a launch's product, whose input is prepared. */
-static gb_cuda_call *product_call(gb_cuda_launch *launch) {
-    const bool is_experts =
-        launch->step->kind == GB_STEP_FUSED && launch->step->fused->kind == GB_FUSED_EXPERTS;
-    return &launch->calls[is_experts ? GB_EXPERTS_GATE_UP : 0];
+static gb_cuda_call *product_call(gb_cuda_step *step) {
+    const bool is_experts = step->step->kind == GB_STEP_FUSED && step->step->fused->kind == GB_FUSED_EXPERTS;
+    return &step->calls[is_experts ? GB_EXPERTS_GATE_UP : 0];
 }
 
 /* Removes the epilogue where the kernel has none; otherwise notes what it writes. */
-static void settle_epilogue(gb_cuda_launch *launch, prepared_rows *held) {
-    const bool has_one = launch->kernel->has_epilogue && launch->kernel->has_epilogue(&launch->problem);
-    for (uint32_t p = 0; p < launch->problem.count; p++) {
-        gb_cuda_call *call = &launch->calls[p];
+static void settle_epilogue(gb_cuda_step *step, prepared_rows *held) {
+    const bool has_one = step->kernel->has_epilogue && step->kernel->has_epilogue(&step->problem);
+    for (uint32_t p = 0; p < step->problem.count; p++) {
+        gb_cuda_call *call = &step->calls[p];
         if (call->epilogue && has_one)
             *held = (prepared_rows){call->epilogue->as,
                                     gb_cuda_prepared_kind(call, call->epilogue->as, call->epilogue->weight)};
@@ -269,32 +265,32 @@ static bool rounds_rows(const gb_step *step) {
 static void find_prepared(gb_cuda_lowered *lowered) {
     prepared_rows held = {NULL, 0};
     for (uint32_t s = 0; s < lowered->plan->step_count; s++) {
-        gb_cuda_launch *launch = &lowered->launches[s];
-        if (lowered->has_branches || !launch->kernel) {
+        gb_cuda_step *step = &lowered->steps[s];
+        if (lowered->has_branches || !step->kernel) {
             held.x = NULL; /* what came before depends on the way */
-            if (!launch->kernel)
+            if (!step->kernel)
                 continue;
         }
-        if (launch->kernel->reads_prepared) {
-            gb_cuda_call *call = product_call(launch);
+        if (step->kernel->reads_prepared) {
+            gb_cuda_call *call = product_call(step);
             const gb_cuda_tensor *x = call->operands[0];
             const prepared_rows wanted = {x, gb_cuda_prepared_kind(call, x, call->operands[1])};
             call->has_prepared_rows = held.x == wanted.x && held.kind == wanted.kind;
             held = wanted;
-        } else if (rounds_rows(launch->step)) {
+        } else if (rounds_rows(step->step)) {
             held.x = NULL;
         }
-        settle_epilogue(launch, &held);
+        settle_epilogue(step, &held);
     }
 }
 
 static gumbel_status choose_kernels(gb_cuda_lowered *lowered, gumbel_error *error) {
     for (uint32_t s = 0; s < lowered->plan->step_count; s++) {
-        gb_cuda_launch *launch = &lowered->launches[s];
-        launch->kernel = gb_cuda_choose(launch->step, &launch->problem);
-        if (!launch->kernel && launch->step->kind != GB_STEP_BRANCH && launch->step->kind != GB_STEP_JUMP)
+        gb_cuda_step *step = &lowered->steps[s];
+        step->kernel = gb_cuda_choose(step->step, &step->problem);
+        if (!step->kernel && step->step->kind != GB_STEP_BRANCH && step->step->kind != GB_STEP_JUMP)
             return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "the cuda backend has no kernel for %s",
-                           gb_step_name(launch->step));
+                           gb_step_name(step->step));
     }
     return GUMBEL_OK;
 }
@@ -302,24 +298,25 @@ static gumbel_status choose_kernels(gb_cuda_lowered *lowered, gumbel_error *erro
 static gumbel_status lower(const gb_cuda_lowering_options *options, gb_cuda_lowered *lowered,
                            gumbel_error *error) {
     const gb_program *program = options->program;
-    const bool is_one = options->class == GB_CUDA_ONE_TOKEN;
+    gb_cuda_class_range range;
     *lowered = (gb_cuda_lowered){.class = options->class};
+    gb_cuda_class_find_range(options->class, options->backend, &range);
     lowered->tensors = gb_allocate(program->value_count, sizeof *lowered->tensors);
     if (!lowered->tensors)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the plan's values");
     for (gb_ref i = 0; i < program->value_count; i++)
         describe_tensor(options, i, &lowered->tensors[i]);
-    lowering l = {options, lowered->tensors, !is_float32_program(program)};
-    const gb_plan_options plan_options = {.step_tokens = is_one ? 1 : options->backend->step_tokens,
-                                          .rows = is_one ? 1 : gb_most_rows(options->backend),
+    lowering l = {options, lowered->tensors, &lowered->launches, !is_float32_program(program)};
+    const gb_plan_options plan_options = {.step_tokens = range.most_tokens,
+                                          .rows = range.most_rows,
                                           .fuse = options->backend->fuse,
                                           .supports = supports,
                                           .user = &l};
     bind_dims(program, lowered->tensors, plan_options.step_tokens, plan_options.rows);
     GB_TRY(gb_plan_create(program, &plan_options, &lowered->plan, error));
-    if (!allocate_launches(lowered))
+    if (!allocate_steps(lowered))
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the plan's steps");
-    describe_launches(&l, lowered);
+    list_problems(&l, lowered);
     add_epilogues(&l, lowered);
     GB_TRY(choose_kernels(lowered, error));
     find_prepared(lowered);
@@ -339,7 +336,8 @@ void gb_cuda_lowered_destroy(gb_cuda_lowered *lowered) {
     gb_free(lowered->operands);
     gb_free(lowered->parts);
     gb_free(lowered->calls);
-    gb_free(lowered->launches);
+    gb_cuda_launch_list_destroy(&lowered->launches);
+    gb_free(lowered->steps);
     gb_free(lowered->tensors);
     gb_plan_destroy(lowered->plan);
     *lowered = (gb_cuda_lowered){0};
@@ -348,13 +346,34 @@ void gb_cuda_lowered_destroy(gb_cuda_lowered *lowered) {
 void gb_cuda_lowered_bind(gb_cuda_lowered *lowered, uint32_t tokens, uint32_t rows, const gb_cuda_runs *runs,
                           const gb_cuda_versions *versions) {
     bind_dims(lowered->plan->program, lowered->tensors, tokens, rows);
+    lowered->rows = rows;
+    lowered->is_described = false;
     for (uint32_t s = 0; s < lowered->plan->step_count; s++) {
-        const gb_cuda_launch *launch = &lowered->launches[s];
-        for (uint32_t p = 0; p < launch->problem.count; p++) {
-            launch->calls[p].runs = *runs;
-            launch->calls[p].versions = *versions;
+        const gb_cuda_step *step = &lowered->steps[s];
+        for (uint32_t p = 0; p < step->problem.count; p++) {
+            step->calls[p].runs = *runs;
+            step->calls[p].versions = *versions;
         }
     }
+}
+
+static void describe_step(gb_cuda_lowered *lowered, gb_cuda_step *step) {
+    const bool is_left_out = step->step->needs_rows && lowered->rows == 0;
+    step->first_launch = lowered->launches.count;
+    if (step->kernel && !is_left_out)
+        step->kernel->describe(&step->problem);
+    step->end_launch = lowered->launches.count;
+}
+
+gumbel_status gb_cuda_lowered_describe(gb_cuda_lowered *lowered, gumbel_error *error) {
+    if (lowered->is_described)
+        return GUMBEL_OK;
+    gb_cuda_launch_list_clear(&lowered->launches);
+    for (uint32_t s = 0; s < lowered->plan->step_count; s++)
+        describe_step(lowered, &lowered->steps[s]);
+    lowered->is_described = !lowered->launches.has_failed;
+    return lowered->is_described ? GUMBEL_OK
+                                 : gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for a step's launches");
 }
 
 /* ---- Memory -------------------------------------------------------------------------------------------- */
@@ -362,32 +381,32 @@ void gb_cuda_lowered_bind(gb_cuda_lowered *lowered, uint32_t tokens, uint32_t ro
 uint64_t gb_cuda_lowered_scratch(const gb_cuda_lowered *lowered) {
     uint64_t most = 0;
     for (uint32_t s = 0; s < lowered->plan->step_count; s++) {
-        const gb_cuda_launch *launch = &lowered->launches[s];
-        const bool has_scratch = launch->kernel && launch->kernel->scratch;
-        const uint64_t size = has_scratch ? launch->kernel->scratch(&launch->problem) : 0;
+        const gb_cuda_step *step = &lowered->steps[s];
+        const bool has_scratch = step->kernel && step->kernel->scratch;
+        const uint64_t size = has_scratch ? step->kernel->scratch(&step->problem) : 0;
         most = size > most ? size : most;
     }
     return most;
 }
 
 /* Products take prepared rows from there; experts' of matrices that are not quantized have them elsewhere. */
-static bool has_prepared_inputs(const gb_cuda_launch *launch, const gb_node *product,
+static bool has_prepared_inputs(const gb_cuda_step *step, const gb_node *product,
                                 const gb_cuda_tensor *weight) {
     return weight->dtype == GB_QUANTIZED ||
-           (product->op == GB_OP_LINEAR && launch->calls[0].scratch->wgmma_blocks > 0 &&
+           (product->op == GB_OP_LINEAR && step->calls[0].scratch->wgmma_blocks > 0 &&
             gb_cuda_is_large_bf16(weight));
 }
 
 uint64_t gb_cuda_lowered_prepared(const gb_cuda_lowered *lowered) {
     uint64_t most = 0;
     for (uint32_t s = 0; s < lowered->plan->step_count; s++) {
-        const gb_node *product = product_of(lowered->launches[s].step);
+        const gb_node *product = product_of(lowered->steps[s].step);
         if (!product)
             continue;
         const gb_cuda_tensor *x = &lowered->tensors[product->operands[0]],
                              *weight = &lowered->tensors[product->operands[1]];
         const uint64_t columns = x->dims[x->rank - 1], rows = gb_cuda_elements(x) / columns;
-        if (!has_prepared_inputs(&lowered->launches[s], product, weight))
+        if (!has_prepared_inputs(&lowered->steps[s], product, weight))
             continue;
         const uint64_t size = gb_cuda_is_int8_per_token(product)
                                   ? gb_cuda_int8_rows_bytes(rows, columns)

@@ -12,34 +12,46 @@
 #include "backends/states/states.h"
 #include "plan/plan.h"
 
-typedef enum gb_cuda_class {
-    GB_CUDA_ONE_TOKEN, /* decode of one sequence */
-    GB_CUDA_DECODE,    /* decode of several */
-    GB_CUDA_PREFILL,   /* prompts' tokens */
-    GB_CUDA_CLASSES
+/* Batches with the same kernels, by their tokens and by the rows that want a next token. Decoded tokens are
+ * rows; those that want none are counted with them. */
+typedef struct gb_cuda_class {
+    gb_cuda_row_class tokens, rows;
 } gb_cuda_class;
 
-/* "one token" */
-const char *gb_cuda_class_name(gb_cuda_class class);
+enum { GB_CUDA_CLASSES = 9 };
+extern const gb_cuda_class gb_cuda_classes[GB_CUDA_CLASSES];
 
-/* A step of the plan and its kernel. */
-typedef struct gb_cuda_launch {
+/* The number of a batch's class. */
+uint32_t gb_cuda_class_of(bool is_prompt, uint32_t tokens, uint32_t rows);
+
+/* The fewest and the most tokens and rows of a class in an engine; false: it has no such batch. */
+typedef struct gb_cuda_class_range {
+    uint32_t tokens, most_tokens, rows, most_rows;
+} gb_cuda_class_range;
+bool gb_cuda_class_find_range(gb_cuda_class class, const gb_backend_options *options,
+                              gb_cuda_class_range *range);
+
+/* A step of the plan, and what it launches. */
+typedef struct gb_cuda_step {
     const gb_step *step;
     const gb_cuda_kernel *kernel; /* NULL: a branch or jump */
     gb_cuda_problem problem;
-    gb_cuda_call *calls;       /* [problem.count], of its parts */
-    gb_cuda_epilogue epilogue; /* of one of them */
-} gb_cuda_launch;
+    gb_cuda_call *calls;               /* [problem.count], of its parts */
+    gb_cuda_epilogue epilogue;         /* of one of them */
+    uint32_t first_launch, end_launch; /* in the list; none where the step is left out */
+} gb_cuda_step;
 
 typedef struct gb_cuda_lowered {
     gb_cuda_class class;
     gb_plan *plan;
-    gb_cuda_tensor *tensors;  /* by value of the program */
-    gb_cuda_launch *launches; /* [plan->step_count], in order */
-    gb_cuda_call *calls;      /* memory of theirs */
+    gb_cuda_tensor *tensors; /* by value of the program */
+    gb_cuda_step *steps;     /* [plan->step_count], in order */
+    gb_cuda_call *calls;     /* memory of theirs */
     const gb_cuda_call **parts;
     const gb_cuda_tensor **operands;
-    bool has_branches;
+    gb_cuda_launch_list launches; /* of the bound sizes, once described */
+    bool is_described, has_branches;
+    uint32_t rows;      /* that are bound */
     uint32_t first_row; /* where its logits go, of the batch's */
 } gb_cuda_lowered;
 
@@ -50,12 +62,12 @@ typedef struct gb_cuda_lowering_options {
     const gb_cuda_weights *weights; /* how the constants lie */
     const gb_states *states;
     gb_cuda_scratch *scratch; /* which all calls share */
-    cudaStream_t stream;
 } gb_cuda_lowering_options;
 
-/* Makes the plan and chooses its kernels; allocates nothing on the device. What options point to must
- * outlive it, but for options->backend. Safe to destroy after a failure. Errors: UNSUPPORTED (a step
- * without a kernel), MEMORY, FORMAT (sizes that overflow). */
+/* Makes the plan and chooses its kernels; allocates nothing on the device. The class is one that an engine of
+ * those options has. What options point to must outlive it, but for options->backend, and lowered must stay
+ * where it is. Safe to destroy after a failure. Errors: UNSUPPORTED (a step without a kernel), MEMORY, FORMAT
+ * (sizes that overflow). */
 gumbel_status gb_cuda_lower(const gb_cuda_lowering_options *options, gb_cuda_lowered *lowered,
                             gumbel_error *error);
 void gb_cuda_lowered_destroy(gb_cuda_lowered *lowered);
@@ -63,6 +75,9 @@ void gb_cuda_lowered_destroy(gb_cuda_lowered *lowered);
 /* The sizes of a batch take the place of N and B. */
 void gb_cuda_lowered_bind(gb_cuda_lowered *lowered, uint32_t tokens, uint32_t rows, const gb_cuda_runs *runs,
                           const gb_cuda_versions *versions);
+
+/* Describes the launches of the bound sizes, unless that is done. Errors: MEMORY. */
+gumbel_status gb_cuda_lowered_describe(gb_cuda_lowered *lowered, gumbel_error *error);
 
 /* Bytes of scratch, and of prepared rows, that the launches of the bound sizes take. */
 uint64_t gb_cuda_lowered_scratch(const gb_cuda_lowered *lowered);

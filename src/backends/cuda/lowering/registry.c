@@ -16,7 +16,7 @@
 
 /* An op of ops.def without a kernel does not compile. */
 #define GB_OP(number, NAME, name, ...)                                                                       \
-    static void launch_##name(const gb_cuda_problem *problem) {                                              \
+    static void describe_##name(const gb_cuda_problem *problem) {                                            \
         gb_cuda_##name(problem->parts[0]);                                                                   \
     }
 #include "program/ops.def"
@@ -44,21 +44,21 @@ static uint64_t top_ids_scratch(const gb_cuda_problem *problem) {
 }
 
 static const gb_cuda_kernel node_kernels[GB_OP_LIMIT] = {
-#define GB_OP(number, NAME, name, ...) [number] = {#name, NULL, launch_##name, NULL, NULL, false},
+#define GB_OP(number, NAME, name, ...) [number] = {#name, NULL, describe_##name, NULL, NULL, false},
 #include "program/ops.def"
 #undef GB_OP
 };
 
 static const gb_cuda_kernel count_tokens[] = {
-    {.name = "count_tokens", .launch = launch_count_tokens, .scratch = count_tokens_scratch}};
+    {.name = "count_tokens", .describe = describe_count_tokens, .scratch = count_tokens_scratch}};
 static const gb_cuda_kernel log_normalizer[] = {
-    {.name = "log_normalizer", .launch = launch_log_normalizer, .scratch = log_normalizer_scratch}};
+    {.name = "log_normalizer", .describe = describe_log_normalizer, .scratch = log_normalizer_scratch}};
 static const gb_cuda_kernel top_ids[] = {
-    {.name = "top_ids", .launch = launch_top_ids, .scratch = top_ids_scratch}};
+    {.name = "top_ids", .describe = describe_top_ids, .scratch = top_ids_scratch}};
 static const gb_cuda_kernel multiply[] = {
-    {.name = "multiply", .launch = launch_multiply, .has_epilogue = always}};
+    {.name = "multiply", .describe = describe_multiply, .has_epilogue = always}};
 static const gb_cuda_kernel rms_norm[] = {
-    {.name = "rms_norm", .launch = launch_rms_norm, .has_epilogue = norms_whole_rows}};
+    {.name = "rms_norm", .describe = describe_rms_norm, .has_epilogue = norms_whole_rows}};
 
 static gb_cuda_registry registry_of_op(gb_op op) {
     switch (op) {
@@ -83,25 +83,25 @@ static gb_cuda_registry registry_of_op(gb_op op) {
     case GB_OP_IF:
         return (gb_cuda_registry){NULL, 0};
     default:
-        return (gb_cuda_registry){&node_kernels[op], node_kernels[op].launch ? 1 : 0};
+        return (gb_cuda_registry){&node_kernels[op], node_kernels[op].describe ? 1 : 0};
     }
 }
 
 /* ---- Other steps --------------------------------------------------------------------------------------- */
 
-static void launch_sample(const gb_cuda_problem *problem) {
+static void describe_sample(const gb_cuda_problem *problem) {
     gb_cuda_sample(problem->parts[0]);
 }
 static uint64_t sample_scratch(const gb_cuda_problem *problem) {
     return gb_cuda_sample_scratch(problem->parts[0]);
 }
-static void launch_move(const gb_cuda_problem *problem) {
+static void describe_move(const gb_cuda_problem *problem) {
     gb_cuda_move(problem->parts[0]);
 }
 
 static const gb_cuda_kernel sample[] = {
-    {.name = "sample", .launch = launch_sample, .scratch = sample_scratch}};
-static const gb_cuda_kernel move[] = {{.name = "move", .launch = launch_move}};
+    {.name = "sample", .describe = describe_sample, .scratch = sample_scratch}};
+static const gb_cuda_kernel move[] = {{.name = "move", .describe = describe_move}};
 
 static const gb_cuda_kernel experts[] = {
     {"expert_mlp", gb_cuda_supports_experts, gb_cuda_expert_mlp, gb_cuda_experts_scratch, NULL, true}};

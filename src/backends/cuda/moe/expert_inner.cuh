@@ -171,7 +171,7 @@ __device__ inline void multiply_gate_up(const packed_matrices &m, const packed_b
 /* Grid: [blocks of 16 inner values, choices + 1, tokens]. */
 template <typename Shape>
 static __global__ void __launch_bounds__(EXPERT_THREADS, 4)
-    make_inner_values(GB_GRID_CONSTANT expert_inner p) {
+    run_expert_inner(GB_GRID_CONSTANT expert_inner p) {
     GB_DYNAMIC_SHARED(uint8_t, memory);
     __shared__ copy_barrier arrived;
     __shared__ inner_memory shared;

@@ -43,8 +43,8 @@ __device__ static void lay_out(int expert, int count, int tile_rows, int2 *at, i
     at->x = next;
 }
 
-static __global__ void list_experts(const int32_t *expert, list_sizes sizes, int32_t *order,
-                                    row_tile *tiles) {
+static __global__ void run_list_experts(const int32_t *expert, list_sizes sizes, int32_t *order,
+                                        row_tile *tiles) {
     wait_for_earlier();
     __shared__ int32_t places[GB_MAX_EXPERTS];
     __shared__ int2 sums[THREADS];
@@ -106,7 +106,9 @@ void gb_cuda_list_experts(const gb_cuda_call *call, const int32_t *expert, size_
     const list_sizes sizes = {(int)lists->rows, (int)experts, (int)tile_rows, (int)entries, (int)tile_count};
     int32_t *order = static_cast<int32_t *>(memory);
     row_tile *tiles = reinterpret_cast<row_tile *>(order + entries);
-    GB_LAUNCH(list_experts, 1, THREADS, 0, call->stream, expert, sizes, order, tiles);
+    add_launch(call->launches, "list_experts", run_list_experts, 1, THREADS, 0, expert, sizes, order, tiles);
     lists->order = order;
     lists->tiles = tiles;
+    lists->tile_count = tile_count;
+    lists->tile_rows = tile_rows;
 }

@@ -68,7 +68,7 @@ bool gb_cuda_supports_experts(const gb_cuda_problem *problem) {
                          *down = problem->operands[GB_EXPERTS_DOWN_WEIGHT];
     const gb_cuda_call *route = problem->parts[GB_EXPERTS_ROUTE];
     const size_t size = down->dims[2], hidden = down->dims[1], choices = route->results[0]->dims[1];
-    return !route->is_prefill && x->rank == 2 && choices <= MOST_CHOICES &&
+    return !gb_cuda_is_prompt(route) && x->rank == 2 && choices <= MOST_CHOICES &&
            supports_inner(problem, size, hidden) && supports_outer(problem, size, hidden) &&
            outputs_fit(down, x->dims[0], choices);
 }
@@ -150,19 +150,20 @@ static expert_outer outer_of(const gb_cuda_problem *problem, const expert_values
 /* ---- Launches ------------------------------------------------------------------------------------------ */
 
 template <typename Shape>
-static void launch_inner(cudaStream_t stream, const expert_inner &p, size_t tokens) {
-    const auto kernel = make_inner_values<Shape>;
+static void launch_inner(gb_cuda_launch_list *launches, const expert_inner &p, size_t tokens) {
+    const auto kernel = run_expert_inner<Shape>;
     const dim3 grid(p.weight.blocks / 2, p.to.choices + 1, (unsigned)tokens);
-    GB_LAUNCH(kernel, grid, EXPERT_THREADS, 2 * p.weight.atoms * Shape::ATOM_BYTES, stream, p);
+    add_launch(launches, "expert_inner", kernel, grid, EXPERT_THREADS, 2 * p.weight.atoms * Shape::ATOM_BYTES,
+               p);
 }
 
 template <typename Shape>
-static void launch_outer(cudaStream_t stream, const expert_outer &p, size_t tokens) {
-    const auto kernel = join_outputs<Shape>;
+static void launch_outer(gb_cuda_launch_list *launches, const expert_outer &p, size_t tokens) {
+    const auto kernel = run_expert_outer<Shape>;
     const unsigned rounds = outer_rounds(p.weight.blocks, tokens);
     const dim3 grid(blocks_for(p.weight.blocks, rounds), (unsigned)tokens);
     const size_t bytes = outer_bytes<Shape>(p.weight.atoms, p.from.choices, rounds > 1 ? 2 : 1);
-    GB_LAUNCH(kernel, grid, EXPERT_THREADS, bytes, stream, p);
+    add_launch(launches, "expert_outer", kernel, grid, EXPERT_THREADS, bytes, p);
 }
 
 void gb_cuda_expert_mlp(const gb_cuda_problem *problem) {
@@ -173,7 +174,7 @@ void gb_cuda_expert_mlp(const gb_cuda_problem *problem) {
     const expert_inner inner = inner_of(problem, values, tokens);
     const expert_outer outer = outer_of(problem, values, tokens);
     with_shape(problem->operands[GB_EXPERTS_GATE_UP_WEIGHT]->format,
-               [&](auto shape) { launch_inner<decltype(shape)>(route->stream, inner, tokens); });
+               [&](auto shape) { launch_inner<decltype(shape)>(route->launches, inner, tokens); });
     with_shape(down->format,
-               [&](auto shape) { launch_outer<decltype(shape)>(route->stream, outer, tokens); });
+               [&](auto shape) { launch_outer<decltype(shape)>(route->launches, outer, tokens); });
 }

@@ -114,7 +114,8 @@ inline size_t outer_bytes(uint32_t atoms, uint32_t choices, unsigned stages) {
 /* Grid: [shares of the blocks of 16 outputs, tokens]. A block of threads has every gridDim.x-th of them;
  * while it multiplies one the next one comes. */
 template <typename Shape>
-static __global__ void __launch_bounds__(EXPERT_THREADS, 2) join_outputs(GB_GRID_CONSTANT expert_outer p) {
+static __global__ void __launch_bounds__(EXPERT_THREADS, 2)
+    run_expert_outer(GB_GRID_CONSTANT expert_outer p) {
     enum { MATRICES = MOST_CHOICES + 1, STAGES = 2 };
     GB_DYNAMIC_SHARED(uint8_t, memory);
     __shared__ copy_barrier arrived[STAGES];

@@ -14,7 +14,7 @@ struct route_call {
     float *weights;  /* likewise */
 };
 
-static __global__ void __launch_bounds__(BLOCK_EXPERTS) route_in_block(GB_GRID_CONSTANT route_call p) {
+static __global__ void __launch_bounds__(BLOCK_EXPERTS) run_route_in_block(GB_GRID_CONSTANT route_call p) {
     __shared__ block_routing memory;
     const size_t m = blockIdx.x;
     wait_for_earlier();
@@ -27,7 +27,7 @@ static __global__ void __launch_bounds__(BLOCK_EXPERTS) route_in_block(GB_GRID_C
 }
 
 template <int EACH>
-static __global__ void __launch_bounds__(WARP) route_in_warp(GB_GRID_CONSTANT route_call p) {
+static __global__ void __launch_bounds__(WARP) run_route_in_warp(GB_GRID_CONSTANT route_call p) {
     const int lane = (int)threadIdx.x;
     const size_t m = blockIdx.x;
     wait_for_earlier();
@@ -58,9 +58,9 @@ void gb_cuda_route_top_k(const gb_cuda_call *call) {
     static_assert(GB_MAX_EXPERTS <= 128 * WARP, "a warp has a row in registers");
     const bool is_small = p.experts <= BLOCK_EXPERTS;
     if (is_small && p.choices <= MOST_BLOCK_CHOICES) {
-        GB_LAUNCH(route_in_block, tokens, BLOCK_EXPERTS, 0, call->stream, p);
+        add_launch(call->launches, "route_in_block", run_route_in_block, tokens, BLOCK_EXPERTS, 0, p);
         return;
     }
-    const auto kernel = is_small ? route_in_warp<8> : route_in_warp<128>;
-    GB_LAUNCH(kernel, tokens, WARP, 0, call->stream, p);
+    const auto kernel = is_small ? run_route_in_warp<8> : run_route_in_warp<128>;
+    add_launch(call->launches, "route_in_warp", kernel, tokens, WARP, 0, p);
 }

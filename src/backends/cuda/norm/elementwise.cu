@@ -18,12 +18,12 @@ static __global__ void map_elements(size_t count, float *y, Function function) {
 }
 
 template <typename Function>
-static void launch_map(const gb_cuda_call *call, Function function) {
+static void launch_map(const gb_cuda_call *call, const char *name, Function function) {
     const gb_cuda_tensor *y = call->results[0];
     const size_t count = gb_cuda_elements(y);
     float *to = data_of<float>(y);
-    GB_LAUNCH(map_elements<Function>, blocks_for(count, THREADS), THREADS, 0, call->stream, count, to,
-              function);
+    add_launch(call->launches, name, map_elements<Function>, blocks_for(count, THREADS), THREADS, 0, count,
+               to, function);
 }
 
 struct add_function {
@@ -115,8 +115,8 @@ static const float *operand(const gb_cuda_call *call, int i) {
 }
 
 /* Products that are prepared as well; a row of the result is that of the product that follows. */
-static __global__ void multiply_and_prepare(multiply_function function, size_t columns,
-                                            prepared_rows prepared, float *y) {
+static __global__ void run_multiply(multiply_function function, size_t columns, prepared_rows prepared,
+                                    float *y) {
     wait_for_earlier();
     const size_t row = blockIdx.y, quarter = (size_t)blockIdx.x * THREADS + threadIdx.x;
     float v[8];
@@ -129,55 +129,71 @@ static __global__ void multiply_and_prepare(multiply_function function, size_t c
     prepare_quarter(prepared, row, quarter, v);
 }
 
+/* A thread has four bytes, or the last ones. */
+static __global__ void run_move(size_t size, const uint8_t *from, uint8_t *to) {
+    wait_for_earlier();
+    const size_t at = ((size_t)blockIdx.x * THREADS + threadIdx.x) * sizeof(uint32_t);
+    if (at + sizeof(uint32_t) <= size)
+        *reinterpret_cast<uint32_t *>(to + at) = *reinterpret_cast<const uint32_t *>(from + at);
+    else
+        for (size_t i = at; i < size; i++)
+            to[i] = from[i];
+}
+
 void gb_cuda_add(const gb_cuda_call *call) {
-    launch_map(call, add_function{operand(call, 0), operand(call, 1)});
+    launch_map(call, "add", add_function{operand(call, 0), operand(call, 1)});
 }
 void gb_cuda_add_bias(const gb_cuda_call *call) {
     const gb_cuda_tensor *bias = call->operands[1];
-    launch_map(call, add_bias_function{operand(call, 0), bias->data, bias->dtype, bias->dims[0]});
+    launch_map(call, "add_bias", add_bias_function{operand(call, 0), bias->data, bias->dtype, bias->dims[0]});
 }
 void gb_cuda_multiply(const gb_cuda_call *call) {
     const multiply_function function = {operand(call, 0), operand(call, 1)};
     const gb_cuda_tensor *y = call->results[0];
     if (!call->epilogue) {
-        launch_map(call, function);
+        launch_map(call, "multiply", function);
         return;
     }
     const size_t columns = gb_cuda_epilogue_columns(call);
     const prepared_rows prepared = gb_cuda_epilogue_rows(call);
     const dim3 grid(blocks_for(prepared.units * 4, THREADS), (unsigned)(gb_cuda_elements(y) / columns));
-    GB_LAUNCH(multiply_and_prepare, grid, THREADS, 0, call->stream, function, columns, prepared,
-              data_of<float>(y));
+    add_launch(call->launches, "multiply", run_multiply, grid, THREADS, 0, function, columns, prepared,
+               data_of<float>(y));
 }
 void gb_cuda_scale(const gb_cuda_call *call) {
-    launch_map(call, scale_function{operand(call, 0), call->operands[1]->data, call->operands[1]->dtype});
+    launch_map(call, "scale",
+               scale_function{operand(call, 0), call->operands[1]->data, call->operands[1]->dtype});
 }
 void gb_cuda_gelu_tanh(const gb_cuda_call *call) {
-    launch_map(call, gelu_function{operand(call, 0)});
+    launch_map(call, "gelu", gelu_function{operand(call, 0)});
 }
 void gb_cuda_silu(const gb_cuda_call *call) {
-    launch_map(call, silu_function{operand(call, 0)});
+    launch_map(call, "silu", silu_function{operand(call, 0)});
 }
 void gb_cuda_sigmoid(const gb_cuda_call *call) {
-    launch_map(call, sigmoid_function{operand(call, 0)});
+    launch_map(call, "sigmoid", sigmoid_function{operand(call, 0)});
 }
 void gb_cuda_soft_cap(const gb_cuda_call *call) {
-    launch_map(call, soft_cap_function{operand(call, 0), (float)gb_node_float(call->node, GB_ATTRIBUTE_CAP)});
+    launch_map(call, "soft_cap",
+               soft_cap_function{operand(call, 0), (float)gb_node_float(call->node, GB_ATTRIBUTE_CAP)});
 }
 void gb_cuda_delta_decay(const gb_cuda_call *call) {
     const gb_cuda_tensor *a_log = call->operands[1], *bias = call->operands[2];
-    launch_map(call, delta_decay_function{operand(call, 0), a_log->data, bias->data, a_log->dtype,
-                                          bias->dtype, call->operands[0]->dims[1]});
+    launch_map(call, "delta_decay",
+               delta_decay_function{operand(call, 0), a_log->data, bias->data, a_log->dtype, bias->dtype,
+                                    call->operands[0]->dims[1]});
 }
 void gb_cuda_scale_rows(const gb_cuda_call *call) {
-    launch_map(call, scale_rows_function{operand(call, 0), operand(call, 1), call->operands[0]->dims[1]});
+    launch_map(call, "scale_rows",
+               scale_rows_function{operand(call, 0), operand(call, 1), call->operands[0]->dims[1]});
 }
 void gb_cuda_combine_experts(const gb_cuda_call *call) {
     const gb_cuda_tensor *x = call->operands[0];
-    launch_map(call, combine_function{operand(call, 0), operand(call, 1), x->dims[1], x->dims[2]});
+    launch_map(call, "combine", combine_function{operand(call, 0), operand(call, 1), x->dims[1], x->dims[2]});
 }
 void gb_cuda_move(const gb_cuda_call *call) {
     const gb_cuda_tensor *to = call->results[0];
-    cudaMemcpyAsync(to->data, call->operands[0]->data, gb_cuda_elements(to) * gb_dtype_size(to->dtype),
-                    cudaMemcpyDeviceToDevice, call->stream);
+    const size_t size = gb_cuda_elements(to) * gb_dtype_size(to->dtype);
+    add_launch(call->launches, "move", run_move, blocks_for(blocks_for(size, sizeof(uint32_t)), THREADS),
+               THREADS, 0, size, data_of<const uint8_t>(call->operands[0]), data_of<uint8_t>(to));
 }

@@ -102,11 +102,11 @@ static unsigned columns_of_thread(const gate_chain &c) {
 }
 
 template <chain_kind KIND>
-static void launch(const gate_chain &c, cudaStream_t stream) {
+static void launch(const gate_chain &c, gb_cuda_launch_list *launches) {
     const unsigned each = columns_of_thread(c);
     const dim3 grid(blocks_for(c.of.columns, THREADS * each), c.rows * c.of.parts);
     auto kernel = each == 2 ? run_gate_chain<KIND, 2> : run_gate_chain<KIND, 4>;
-    GB_LAUNCH(kernel, grid, THREADS, 0, stream, c);
+    add_launch(launches, "gate_chain", kernel, grid, THREADS, 0, c);
 }
 
 bool gb_cuda_supports_gated(const gb_cuda_problem *problem) {
@@ -122,9 +122,9 @@ void gb_cuda_gate_chain(const gb_cuda_problem *problem) {
     const gate_chain c = chain_of(problem);
     const gb_op activation = problem->parts[GB_GATED_ACTIVATION]->node->op;
     if (activation == GB_OP_GELU_TANH)
-        launch<CHAIN_GELU>(c, last->stream);
+        launch<CHAIN_GELU>(c, last->launches);
     else if (activation == GB_OP_SILU)
-        launch<CHAIN_SILU>(c, last->stream);
+        launch<CHAIN_SILU>(c, last->launches);
     else
-        launch<CHAIN_SIGMOID>(c, last->stream);
+        launch<CHAIN_SIGMOID>(c, last->launches);
 }

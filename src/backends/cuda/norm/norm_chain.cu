@@ -48,20 +48,21 @@ norm_chain gb_cuda_norm_chain_of(const gb_cuda_problem *problem) {
 /* ---- Launching ----------------------------------------------------------------------------------------- */
 
 template <typename Element>
-static void launch(const norm_chain &c, unsigned rows, cudaStream_t stream) {
+static void launch(const norm_chain &c, unsigned rows, gb_cuda_launch_list *launches) {
     auto kernel = norm_piece(c.width) == 4 ? run_norm_chain<4, Element> : run_norm_chain<8, Element>;
     const dim3 grid(rows, blocks_of_row(c.prepared, rows, c.width));
-    GB_LAUNCH(kernel, grid, threads_of_row(c.width), shared_of_row(c.prepared, c.width), stream, c);
+    add_launch(launches, "norm_chain", kernel, grid, threads_of_row(c.width),
+               shared_of_row(c.prepared, c.width), c);
 }
 
 /* The chain, if the kernels can have it. */
-static bool launch_chain(const norm_chain &c, unsigned rows, cudaStream_t stream) {
+static bool launch_chain(const norm_chain &c, unsigned rows, gb_cuda_launch_list *launches) {
     if (!can_launch(c))
         return false;
     if (has_dtypes(c, GB_BF16))
-        launch<uint16_t>(c, rows, stream);
+        launch<uint16_t>(c, rows, launches);
     else
-        launch<float>(c, rows, stream);
+        launch<float>(c, rows, launches);
     return true;
 }
 
@@ -73,7 +74,7 @@ bool gb_cuda_supports_norms(const gb_cuda_problem *problem) {
 
 void gb_cuda_norm_chain(const gb_cuda_problem *problem) {
     const gb_cuda_call *last = problem->parts[GB_NORMS_LAST];
-    launch_chain(gb_cuda_norm_chain_of(problem), (unsigned)last->results[0]->dims[0], last->stream);
+    launch_chain(gb_cuda_norm_chain_of(problem), (unsigned)last->results[0]->dims[0], last->launches);
 }
 
 bool gb_cuda_long_norm(const gb_cuda_call *call, const normalization &norm, const prepared_rows &prepared) {
@@ -85,5 +86,5 @@ bool gb_cuda_long_norm(const gb_cuda_call *call, const normalization &norm, cons
     c.last = norm;
     c.last_stored = data_of<float>(call->results[0]);
     c.prepared = prepared;
-    return launch_chain(c, (unsigned)(gb_cuda_elements(call->operands[0]) / norm.size), call->stream);
+    return launch_chain(c, (unsigned)(gb_cuda_elements(call->operands[0]) / norm.size), call->launches);
 }

@@ -195,7 +195,7 @@ __device__ static void prefetch_weights(const row_chain &chain) {
     }
 }
 
-static __global__ void __launch_bounds__(NORM_THREADS) run_chain(GB_GRID_CONSTANT row_chain chain) {
+static __global__ void __launch_bounds__(NORM_THREADS) run_row_chain(GB_GRID_CONSTANT row_chain chain) {
     GB_DYNAMIC_SHARED(float, shared);
     __shared__ float partial[WARP];
     prefetch_weights(chain);
@@ -460,5 +460,6 @@ void gb_cuda_row_chain(const gb_cuda_problem *problem) {
     const chain_builder b = chain_of(problem);
     const dim3 grid((unsigned)calls[0]->results[0]->dims[0],
                     blocks_of_row(calls, problem->count, b.chain.columns));
-    GB_LAUNCH(run_chain, grid, threads_for(b.chain), b.shared * sizeof(float), calls[0]->stream, b.chain);
+    add_launch(calls[0]->launches, "row_chain", run_row_chain, grid, threads_for(b.chain),
+               b.shared * sizeof(float), b.chain);
 }

@@ -15,8 +15,8 @@ enum { THREADS = 256 };
  * ------------------------------------------------------------------------------ */
 
 /* A token that is not in the table has a row of zeros. */
-static __global__ void embed(const void *table, gb_dtype dtype, quantized_matrix matrix, const int32_t *ids,
-                             size_t rows, size_t width, float scale, float *y) {
+static __global__ void run_embedding(const void *table, gb_dtype dtype, quantized_matrix matrix,
+                                     const int32_t *ids, size_t rows, size_t width, float scale, float *y) {
     wait_for_earlier();
     const size_t m = blockIdx.y, k = (size_t)blockIdx.x * THREADS + threadIdx.x;
     if (k >= width)
@@ -31,8 +31,8 @@ static __global__ void embed(const void *table, gb_dtype dtype, quantized_matrix
 
 /* The same of a table that is stored rotated, a warp for 256 columns. */
 static __global__ void __launch_bounds__(WARP)
-    embed_rotated(quantized_matrix matrix, const int32_t *ids, size_t rows, size_t width, unsigned rotation,
-                  float factor, float scale, float *y) {
+    run_embedding_rotated(quantized_matrix matrix, const int32_t *ids, size_t rows, size_t width,
+                          unsigned rotation, float factor, float scale, float *y) {
     wait_for_earlier();
     const size_t m = blockIdx.y, first = ((size_t)blockIdx.x * WARP + threadIdx.x) * LANE_COLUMNS;
     const int32_t id = ids[m];
@@ -52,9 +52,9 @@ static void launch_rotated(const gb_cuda_call *call, unsigned rotation, float sc
     const gb_cuda_tensor *table = call->operands[0], *ids = call->operands[1];
     const size_t width = table->dims[1];
     const dim3 grid(blocks_for(width, WARP_COLUMNS), (unsigned)ids->dims[0]);
-    GB_LAUNCH(embed_rotated, grid, WARP, 0, call->stream, matrix_of(table), data_of<const int32_t>(ids),
-              table->dims[0], width, rotation, gb_hadamard_scale(rotation), scale,
-              data_of<float>(call->results[0]));
+    add_launch(call->launches, "embedding", run_embedding_rotated, grid, WARP, 0, matrix_of(table),
+               data_of<const int32_t>(ids), table->dims[0], width, rotation, gb_hadamard_scale(rotation),
+               scale, data_of<float>(call->results[0]));
 }
 
 void gb_cuda_embedding(const gb_cuda_call *call) {
@@ -66,11 +66,12 @@ void gb_cuda_embedding(const gb_cuda_call *call) {
     const size_t width = table->dims[1];
     const dim3 grid(blocks_for(width, THREADS), (unsigned)ids->dims[0]);
     const quantized_matrix matrix = matrix_of(table);
-    GB_LAUNCH(embed, grid, THREADS, 0, call->stream, table->data, table->dtype, matrix,
-              data_of<const int32_t>(ids), table->dims[0], width, scale, data_of<float>(y));
+    add_launch(call->launches, "embedding", run_embedding, grid, THREADS, 0, table->data, table->dtype,
+               matrix, data_of<const int32_t>(ids), table->dims[0], width, scale, data_of<float>(y));
 }
 
-static __global__ void gather(const float *x, const int32_t *rows, size_t row_count, size_t width, float *y) {
+static __global__ void run_gather_rows(const float *x, const int32_t *rows, size_t row_count, size_t width,
+                                       float *y) {
     wait_for_earlier();
     const size_t b = blockIdx.y, k = (size_t)blockIdx.x * THREADS + threadIdx.x;
     const int32_t row = rows[b];
@@ -81,11 +82,11 @@ static __global__ void gather(const float *x, const int32_t *rows, size_t row_co
 void gb_cuda_gather_rows(const gb_cuda_call *call) {
     const gb_cuda_tensor *x = call->operands[0], *rows = call->operands[1];
     const dim3 grid(blocks_for(x->dims[1], THREADS), (unsigned)rows->dims[0]);
-    GB_LAUNCH(gather, grid, THREADS, 0, call->stream, data_of<const float>(x), data_of<const int32_t>(rows),
-              x->dims[0], x->dims[1], data_of<float>(call->results[0]));
+    add_launch(call->launches, "gather_rows", run_gather_rows, grid, THREADS, 0, data_of<const float>(x),
+               data_of<const int32_t>(rows), x->dims[0], x->dims[1], data_of<float>(call->results[0]));
 }
 
-static __global__ void take_columns(const float *x, size_t from_width, size_t count, size_t width, float *y) {
+static __global__ void run_slice(const float *x, size_t from_width, size_t count, size_t width, float *y) {
     wait_for_earlier();
     const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
     if (i < count)
@@ -96,8 +97,8 @@ void gb_cuda_slice(const gb_cuda_call *call) {
     const gb_cuda_tensor *x = call->operands[0], *y = call->results[0];
     const float *from = data_of<const float>(x) + gb_node_int(call->node, GB_ATTRIBUTE_START);
     const size_t count = gb_cuda_elements(y);
-    GB_LAUNCH(take_columns, blocks_for(count, THREADS), THREADS, 0, call->stream, from, x->dims[x->rank - 1],
-              count, y->dims[y->rank - 1], data_of<float>(y));
+    add_launch(call->launches, "slice", run_slice, blocks_for(count, THREADS), THREADS, 0, from,
+               x->dims[x->rank - 1], count, y->dims[y->rank - 1], data_of<float>(y));
 }
 
 /* ---- Norms --------------------------------------------------------------------------------------------- */
@@ -113,7 +114,7 @@ __device__ static float squares(const float *x, unsigned size) {
 }
 
 /* A row is a block's. Where `prepared` is somewhere, y is prepared, too. */
-static __global__ void normalize(normalization n, const float *x, prepared_rows prepared, float *y) {
+static __global__ void run_normalize(normalization n, const float *x, prepared_rows prepared, float *y) {
     wait_for_earlier();
     __shared__ float partial[WARP];
     x += blockIdx.x * n.size;
@@ -147,8 +148,8 @@ static void launch_norm(const gb_cuda_call *call) {
         return;
     const unsigned rows = (unsigned)(gb_cuda_elements(x) / n.size);
     const unsigned threads = n.size <= LONGEST_WARP_ROW ? (unsigned)WARP : (unsigned)NORM_THREADS;
-    GB_LAUNCH(normalize, rows, threads, 0, call->stream, n, data_of<const float>(x), prepared,
-              data_of<float>(call->results[0]));
+    add_launch(call->launches, "normalize", run_normalize, rows, threads, 0, n, data_of<const float>(x),
+               prepared, data_of<float>(call->results[0]));
 }
 
 void gb_cuda_rms_norm(const gb_cuda_call *call) {
@@ -162,9 +163,9 @@ void gb_cuda_l2_normalize(const gb_cuda_call *call) {
 /* ---- Rotary positions ---------------------------------------------------------------------------------- */
 
 /* A thread has one element of a head; the second of a pair is its partner's to write. */
-static __global__ void rotate(const float *x, const int32_t *positions, const float *frequencies,
-                              size_t frequency_count, size_t pair_offset, float scale, size_t heads,
-                              size_t size, float *y) {
+static __global__ void run_rope(const float *x, const int32_t *positions, const float *frequencies,
+                                size_t frequency_count, size_t pair_offset, float scale, size_t heads,
+                                size_t size, float *y) {
     wait_for_earlier();
     const size_t m = blockIdx.y, i = threadIdx.x, h = (size_t)blockIdx.x * blockDim.y + threadIdx.y;
     if (h >= heads)
@@ -192,7 +193,7 @@ void gb_cuda_rope(const gb_cuda_call *call) {
     const dim3 block(64, 4), grid(blocks_for(heads, 4), (unsigned)x->dims[0]);
     const size_t pair_offset = (size_t)gb_node_int(call->node, GB_ATTRIBUTE_PAIR_OFFSET);
     const float scale = (float)gb_node_float(call->node, GB_ATTRIBUTE_SCALE);
-    GB_LAUNCH(rotate, grid, block, 0, call->stream, data_of<const float>(x),
-              data_of<const int32_t>(call->operands[1]), data_of<const float>(frequencies),
-              frequencies->dims[0], pair_offset, scale, heads, x->dims[2], data_of<float>(call->results[0]));
+    add_launch(call->launches, "rope", run_rope, grid, block, 0, data_of<const float>(x),
+               data_of<const int32_t>(call->operands[1]), data_of<const float>(frequencies),
+               frequencies->dims[0], pair_offset, scale, heads, x->dims[2], data_of<float>(call->results[0]));
 }

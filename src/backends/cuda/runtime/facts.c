@@ -26,3 +26,8 @@ const gb_cuda_facts *gb_cuda_find_facts(void) {
     pthread_once(&once, ask);
     return &facts;
 }
+
+bool gb_cuda_is_hopper(void) {
+    enum { HOPPER = 9 };
+    return gb_cuda_find_facts()->is_there && gb_cuda_find_facts()->major >= HOPPER;
+}

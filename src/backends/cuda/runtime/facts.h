@@ -23,6 +23,9 @@ typedef struct gb_cuda_facts {
 /* The facts, queried once. Thread-safe. */
 const gb_cuda_facts *gb_cuda_find_facts(void);
 
+/* Whether the device is there and Hopper or later: it has dependent launches and clusters. Thread-safe. */
+bool gb_cuda_is_hopper(void);
+
 #ifdef __cplusplus
 }
 #endif

@@ -62,11 +62,11 @@ static __global__ void post_results(GB_GRID_CONSTANT gb_cuda_post h) {
 }
 
 void gb_cuda_fetch_inputs(const gb_cuda_parts *parts, const void *from, void *to, cudaStream_t stream) {
-    GB_LAUNCH(fetch_inputs, parts->count, THREADS, 0, stream, *parts,
+    run_alone(stream, "fetch_inputs", fetch_inputs, parts->count, THREADS, *parts,
               static_cast<const volatile uint32_t *>(from), static_cast<uint32_t *>(to));
 }
 
 void gb_cuda_post_results(const gb_cuda_post *post, cudaStream_t stream) {
     const gb_cuda_post h = *post;
-    GB_LAUNCH(post_results, 1, THREADS, 0, stream, h);
+    run_alone(stream, "post_results", post_results, 1, THREADS, h);
 }

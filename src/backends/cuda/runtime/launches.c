@@ -63,14 +63,8 @@ static void shift_logits(gb_cuda_launches *l, gb_cuda_lowered *lowered, uint32_t
                      l->logits + first_row * lowered->tensors[output].dims[1]);
 }
 
-static gb_cuda_class class_of(const gb_cuda_step_sizes *sizes) {
-    if (sizes->is_prefill)
-        return GB_CUDA_PREFILL;
-    return sizes->tokens == 1 ? GB_CUDA_ONE_TOKEN : GB_CUDA_DECODE;
-}
-
 void gb_cuda_launches_bind(gb_cuda_launches *l, const gb_cuda_step_sizes *sizes) {
-    gb_cuda_lowered *lowered = &l->of[class_of(sizes)];
+    gb_cuda_lowered *lowered = &l->of[gb_cuda_class_of(sizes->is_prefill, sizes->tokens, sizes->rows)];
     gb_cuda_lowered_bind(lowered, sizes->tokens, sizes->rows, &sizes->runs, &sizes->versions);
     if (sizes->first_row != lowered->first_row)
         shift_logits(l, lowered, sizes->first_row);
@@ -87,11 +81,12 @@ static gumbel_status lower_classes(gb_cuda_launches *l, const gb_cuda_resources 
                                         .backend = resources->backend,
                                         .weights = resources->weights,
                                         .states = &resources->slots->states,
-                                        .scratch = &l->scratch,
-                                        .stream = l->stream};
+                                        .scratch = &l->scratch};
     for (uint32_t i = 0; i < GB_CUDA_CLASSES; i++) {
-        options.class = (gb_cuda_class)i;
-        GB_TRY(gb_cuda_lower(&options, &l->of[i], error));
+        gb_cuda_class_range range;
+        options.class = gb_cuda_classes[i];
+        if (gb_cuda_class_find_range(options.class, options.backend, &range))
+            GB_TRY(gb_cuda_lower(&options, &l->of[i], error));
     }
     return GUMBEL_OK;
 }
@@ -110,6 +105,8 @@ static memory_sizes sizes_of(const gb_cuda_launches *l) {
     memory_sizes sizes = {0};
     for (uint32_t i = 0; i < GB_CUDA_CLASSES; i++) {
         const gb_plan *plan = l->of[i].plan;
+        if (!plan)
+            continue;
         sizes.arena = larger(sizes.arena, plan->arena_bytes);
         sizes.scratch = larger(sizes.scratch, gb_cuda_lowered_scratch(&l->of[i]));
         sizes.prepared = larger(sizes.prepared, gb_cuda_lowered_prepared(&l->of[i]));
@@ -144,14 +141,15 @@ gumbel_status gb_cuda_launches_create(const gb_cuda_resources *resources, const 
     gb_cuda_launches *l = launches;
     *l = (gb_cuda_launches){.program = resources->program,
                             .stream = resources->stream,
-                            .bound = &l->of[GB_CUDA_ONE_TOKEN],
+                            .bound = &l->of[0],
                             .scratch = {.wgmma_blocks = gb_cuda_wgmma_blocks()},
                             .profile = resources->backend->profile,
                             .profile_user = resources->backend->profile_user};
     GB_TRY(lower_classes(l, resources, error));
     GB_TRY(reserve(l, error));
     for (uint32_t i = 0; i < GB_CUDA_CLASSES; i++)
-        GB_TRY(place_tensors(l, &l->of[i], resources, inputs, error));
+        if (l->of[i].plan)
+            GB_TRY(place_tensors(l, &l->of[i], resources, inputs, error));
     if (!l->profile)
         return GUMBEL_OK;
     GB_TRY(gb_cuda_check(cudaEventCreate(&l->begin), "making an event", error));
@@ -176,31 +174,37 @@ void gb_cuda_launches_destroy(gb_cuda_launches *l) {
 
 /* ---- Steps --------------------------------------------------------------------------------------------- */
 
-static gumbel_status launch(const gb_cuda_launch *launched, gumbel_error *error) {
+static gumbel_status run(const gb_cuda_launches *l, uint32_t i, gumbel_error *error) {
+    const gb_cuda_launch_list *list = &l->bound->launches;
     char doing[96];
-    launched->kernel->launch(&launched->problem);
-    cudaError_t result = cudaGetLastError();
+    const cudaError_t result = gb_cuda_launch_run(list, i, l->stream);
     if (result == cudaSuccess)
         return GUMBEL_OK;
-    snprintf(doing, sizeof doing, "launching %s", launched->kernel->name);
+    snprintf(doing, sizeof doing, "launching %s", list->launches[i].name);
     return gb_cuda_check(result, doing, error);
 }
 
-static gumbel_status launch_timed(gb_cuda_launches *l, const gb_cuda_launch *launched, gumbel_error *error) {
-    const gb_constant *weight = gb_step_weight(l->program, launched->step);
+static gumbel_status run_timed(gb_cuda_launches *l, uint32_t i, const gb_step *step, gumbel_error *error) {
+    const gb_constant *weight = gb_step_weight(l->program, step);
     float milliseconds = 0;
     GB_TRY(gb_cuda_check(cudaEventRecord(l->begin, l->stream), "timing a step", error));
-    GB_TRY(launch(launched, error));
+    GB_TRY(run(l, i, error));
     GB_TRY(gb_cuda_check(cudaEventRecord(l->end, l->stream), "timing a step", error));
     GB_TRY(gb_cuda_check(cudaEventSynchronize(l->end), "waiting for a step", error));
     GB_TRY(gb_cuda_check(cudaEventElapsedTime(&milliseconds, l->begin, l->end), "timing a step", error));
-    l->profile(l->profile_user, launched->kernel->name, weight ? weight->name : NULL,
+    l->profile(l->profile_user, l->bound->launches.launches[i].name, weight ? weight->name : NULL,
                1e-3 * (double)milliseconds);
     return GUMBEL_OK;
 }
 
+static gumbel_status run_step(gb_cuda_launches *l, const gb_cuda_step *step, gumbel_error *error) {
+    for (uint32_t i = step->first_launch; i < step->end_launch; i++)
+        GB_TRY(l->profile ? run_timed(l, i, step->step, error) : run(l, i, error));
+    return GUMBEL_OK;
+}
+
 /* Where to go on after a branch: the host waits to read its condition. */
-static gumbel_status follow_branch(gb_cuda_launches *l, const gb_cuda_launch *branch, uint32_t *next,
+static gumbel_status follow_branch(gb_cuda_launches *l, const gb_cuda_step *branch, uint32_t *next,
                                    gumbel_error *error) {
     if (branch->step->kind == GB_STEP_BRANCH) {
         cudaError_t result = cudaMemcpyAsync(l->condition, branch->problem.operands[0]->data,
@@ -233,20 +237,17 @@ static uint32_t find_mask_step(const gb_cuda_launches *l) {
 }
 
 gumbel_status gb_cuda_launches_enqueue(gb_cuda_launches *l, gb_cuda_step_part part, gumbel_error *error) {
-    const gb_cuda_lowered *lowered = l->bound;
+    gb_cuda_lowered *lowered = l->bound;
     const uint32_t first = part == GB_CUDA_FROM_MASKS ? find_mask_step(l) : 0;
     const uint32_t end = part == GB_CUDA_BEFORE_MASKS ? find_mask_step(l) : lowered->plan->step_count;
+    GB_TRY(gb_cuda_lowered_describe(lowered, error));
     for (uint32_t s = first, next; s < end; s = next) {
-        const gb_cuda_launch *launched = &lowered->launches[s];
+        const gb_cuda_step *step = &lowered->steps[s];
         next = s + 1;
-        if (launched->step->needs_rows && l->sizes.rows == 0)
-            continue;
-        if (!launched->kernel)
-            GB_TRY(follow_branch(l, launched, &next, error));
-        else if (l->profile)
-            GB_TRY(launch_timed(l, launched, error));
-        else
-            GB_TRY(launch(launched, error));
+        if (step->kernel)
+            GB_TRY(run_step(l, step, error));
+        else if (!step->step->needs_rows || l->sizes.rows > 0)
+            GB_TRY(follow_branch(l, step, &next, error));
     }
     return GUMBEL_OK;
 }

@@ -32,8 +32,8 @@ typedef struct gb_cuda_step_sizes {
 typedef struct gb_cuda_launches {
     const gb_program *program;
     cudaStream_t stream;
-    gb_cuda_lowered of[GB_CUDA_CLASSES];
-    gb_cuda_lowered *bound; /* one of those */
+    gb_cuda_lowered of[GB_CUDA_CLASSES]; /* those of classes that the engine lacks are zeros */
+    gb_cuda_lowered *bound;              /* one of those */
     gb_cuda_scratch scratch;
     uint8_t *arena;  /* of the values of any class */
     float *logits;   /* of the batch, in managed memory; NULL: the program has none */

@@ -30,7 +30,7 @@ static gumbel_status measure(cudaStream_t stream, const uint8_t *memory, uint64_
     for (int round = 0; round <= ROUNDS; round++) {
         if (round == 1) /* the first one warms up */
             GB_TRY(gb_cuda_check(cudaEventRecord(begin, stream), "timing memory", error));
-        GB_LAUNCH(read_all, BLOCKS, THREADS, 0, stream, from, (size_t)(size / sizeof(uint4)), sum);
+        run_alone(stream, "read_all", read_all, BLOCKS, THREADS, from, (size_t)(size / sizeof(uint4)), sum);
     }
     GB_TRY(gb_cuda_check(cudaGetLastError(), "reading memory", error));
     GB_TRY(gb_cuda_check(cudaEventRecord(end, stream), "timing memory", error));

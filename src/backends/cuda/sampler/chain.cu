@@ -19,8 +19,9 @@ static __global__ void for_each(size_t count, Function function) {
 }
 
 template <typename Function>
-static void launch_each(const gb_cuda_call *call, size_t count, Function function) {
-    GB_LAUNCH(for_each<Function>, blocks_for(count, THREADS), THREADS, 0, call->stream, count, function);
+static void launch_each(const gb_cuda_call *call, const char *name, size_t count, Function function) {
+    add_launch(call->launches, name, for_each<Function>, blocks_for(count, THREADS), THREADS, 0, count,
+               function);
 }
 
 /* ---- Choices ------------------------------------------------------------------------------------------- */
@@ -79,26 +80,26 @@ static T *result(const gb_cuda_call *call) {
 }
 
 void gb_cuda_is_zero(const gb_cuda_call *call) {
-    launch_each(call, call->results[0]->dims[0],
+    launch_each(call, "is_zero", call->results[0]->dims[0],
                 is_zero_function{operand<const float>(call, 0), result<bool>(call)});
 }
 void gb_cuda_any_false(const gb_cuda_call *call) {
     launch_each(
-        call, 1,
+        call, "any_false", 1,
         any_false_function{operand<const bool>(call, 0), call->operands[0]->dims[0], result<bool>(call)});
 }
 void gb_cuda_select(const gb_cuda_call *call) {
-    launch_each(call, call->results[0]->dims[0],
+    launch_each(call, "select", call->results[0]->dims[0],
                 select_function{operand<const bool>(call, 0), operand<const uint8_t>(call, 1),
                                 operand<const uint8_t>(call, 2), gb_dtype_size(call->results[0]->dtype),
                                 result<uint8_t>(call)});
 }
 void gb_cuda_fill_like(const gb_cuda_call *call) {
-    launch_each(call, call->results[0]->dims[0],
+    launch_each(call, "fill", call->results[0]->dims[0],
                 fill_function{(float)gb_node_float(call->node, GB_ATTRIBUTE_VALUE), result<float>(call)});
 }
 void gb_cuda_choose_token(const gb_cuda_call *call) {
-    launch_each(call, call->results[0]->dims[0],
+    launch_each(call, "choose", call->results[0]->dims[0],
                 choose_function{operand<const bool>(call, 0), operand<const int32_t>(call, 1),
                                 operand<const int32_t>(call, 2), result<int32_t>(call)});
 }
@@ -130,17 +131,17 @@ struct noise_function {
 };
 
 void gb_cuda_apply_temperature(const gb_cuda_call *call) {
-    launch_each(call, gb_cuda_elements(call->results[0]),
+    launch_each(call, "scale", gb_cuda_elements(call->results[0]),
                 scale_function{operand<const float>(call, 0), operand<const float>(call, 1),
                                call->results[0]->dims[1], result<float>(call)});
 }
 void gb_cuda_random_bits(const gb_cuda_call *call) {
     launch_each(
-        call, gb_cuda_elements(call->results[0]),
+        call, "bits", gb_cuda_elements(call->results[0]),
         bits_function{operand<const uint64_t>(call, 0), call->results[0]->dims[1], result<uint32_t>(call)});
 }
 void gb_cuda_gumbel_noise(const gb_cuda_call *call) {
-    launch_each(call, gb_cuda_elements(call->results[0]),
+    launch_each(call, "noise", gb_cuda_elements(call->results[0]),
                 noise_function{operand<const uint32_t>(call, 0), result<float>(call)});
 }
 
@@ -275,37 +276,38 @@ static __global__ void __launch_bounds__(THREADS) find_argmax(masking m) {
         m.index[blockIdx.x] = has_nan ? -2 : best == 0 ? -1 : (int32_t)best_index(best);
 }
 
-static void launch_mask(const gb_cuda_call *call, void (*kernel)(masking), const masking &m) {
-    GB_LAUNCH(kernel, (unsigned)call->operands[0]->dims[0], THREADS, 0, call->stream, m);
+static void launch_mask(const gb_cuda_call *call, const char *name, void (*kernel)(masking),
+                        const masking &m) {
+    add_launch(call->launches, name, kernel, (unsigned)call->operands[0]->dims[0], THREADS, 0, m);
 }
 
 void gb_cuda_candidates(const gb_cuda_call *call) {
     masking m = masking_of(call);
     m.kept = result<bool>(call);
-    launch_mask(call, find_candidates, m);
+    launch_mask(call, "candidates", find_candidates, m);
 }
 void gb_cuda_top_k_mask(const gb_cuda_call *call) {
     masking m = masking_of(call);
     m.top_k = operand<const int32_t>(call, 2);
     m.kept = result<bool>(call);
-    launch_mask(call, mask_top_k, m);
+    launch_mask(call, "top_k", mask_top_k, m);
 }
 void gb_cuda_top_p_mask(const gb_cuda_call *call) {
     masking m = masking_of(call);
     m.limit = operand<const float>(call, 2);
     m.kept = result<bool>(call);
-    launch_mask(call, mask_top_p, m);
+    launch_mask(call, "top_p", mask_top_p, m);
 }
 void gb_cuda_min_p_mask(const gb_cuda_call *call) {
     masking m = masking_of(call);
     m.limit = operand<const float>(call, 2);
     m.kept = result<bool>(call);
-    launch_mask(call, mask_min_p, m);
+    launch_mask(call, "min_p", mask_min_p, m);
 }
 void gb_cuda_argmax(const gb_cuda_call *call) {
     masking m = masking_of(call);
     m.index = result<int32_t>(call);
-    launch_mask(call, find_argmax, m);
+    launch_mask(call, "argmax", find_argmax, m);
 }
 
 /* ---- Adjusting ----------------------------------------------------------------------------------------- */
@@ -360,21 +362,21 @@ struct mask_function {
 
 void gb_cuda_apply_mask(const gb_cuda_call *call) {
     const gb_cuda_tensor *mask = call->operands[2], *y = call->results[0];
-    launch_each(call, y->dims[0] * y->dims[1],
+    launch_each(call, "mask", y->dims[0] * y->dims[1],
                 mask_function{operand<const float>(call, 0), operand<const bool>(call, 1),
                               data_of<const uint32_t>(mask), mask->dims[1], y->dims[1], data_of<float>(y)});
 }
 void gb_cuda_apply_bias(const gb_cuda_call *call) {
     const gb_cuda_tensor *ids = call->operands[1], *y = call->results[0];
     gb_cuda_move(call);
-    launch_each(call, y->dims[0],
+    launch_each(call, "bias", y->dims[0],
                 bias_function{data_of<const int32_t>(ids), operand<const float>(call, 2), ids->dims[1],
                               y->dims[1], data_of<float>(y)});
 }
 void gb_cuda_penalize(const gb_cuda_call *call) {
     const gb_cuda_tensor *counts = call->operands[1], *y = call->results[0];
     gb_cuda_move(call);
-    launch_each(call, y->dims[0],
+    launch_each(call, "penalize", y->dims[0],
                 penalize_function{data_of<const int32_t>(counts), operand<const float>(call, 2),
                                   operand<const float>(call, 3), operand<const float>(call, 4),
                                   operand<const int32_t>(call, 5), counts->dims[1], y->dims[1],

@@ -36,7 +36,7 @@ __device__ static void store_token(const counting &c, size_t n) {
     reinterpret_cast<int32_t *>(c.history + (size_t)c.slots[n] * c.slot_bytes)[c.positions[n]] = c.tokens[n];
 }
 
-static __global__ void store_tokens(counting c) {
+static __global__ void run_count_tokens_store(counting c) {
     wait_for_earlier();
     const size_t n = (size_t)blockIdx.x * THREADS + threadIdx.x;
     if (n < c.token_count)
@@ -79,7 +79,7 @@ __host__ __device__ static int bits_for(size_t count) {
     return bits;
 }
 
-static __global__ void __launch_bounds__(THREADS) count_of_row(counting c) {
+static __global__ void __launch_bounds__(THREADS) run_count_tokens(counting c) {
     wait_for_earlier();
     const size_t b = blockIdx.x;
     const int32_t row = c.rows[b], from = c.generated_from[b];
@@ -150,11 +150,14 @@ void gb_cuda_count_tokens(const gb_cuda_call *call) {
     c.counts = data_of<int32_t>(call->results[0]);
     c.tokens = data_of<const int32_t>(call->operands[TOKENS]);
     c.token_count = tokens;
-    if (rows == 0 || tokens > THREADS)
-        GB_LAUNCH(store_tokens, blocks_for(tokens, THREADS), THREADS, 0, call->stream, c);
-    if (tokens > THREADS)
+    const bool has_many = call->row_class == GB_CUDA_MANY_ROWS || call->row_class == GB_CUDA_LONG_PROMPT;
+    if (rows == 0 || has_many)
+        add_launch(call->launches, "count_tokens_store", run_count_tokens_store, blocks_for(tokens, THREADS),
+                   THREADS, 0, c);
+    if (has_many)
         c.token_count = 0;
     const int shared_bits = c.table_bits < SHARED_BITS ? c.table_bits : (int)SHARED_BITS;
     if (rows > 0)
-        GB_LAUNCH(count_of_row, (unsigned)rows, THREADS, sizeof(table_entry) << shared_bits, call->stream, c);
+        add_launch(call->launches, "count_tokens", run_count_tokens, (unsigned)rows, THREADS,
+                   sizeof(table_entry) << shared_bits, c);
 }

@@ -26,7 +26,7 @@ struct normalizing {
     uint32_t *counter; /* [B]: blocks that are done */
 };
 
-static __global__ void __launch_bounds__(ROW_THREADS) find_largest(normalizing a) {
+static __global__ void __launch_bounds__(ROW_THREADS) run_logprob_largest(normalizing a) {
     wait_for_earlier();
     const size_t b = blockIdx.y;
     const bool is_wanted = a.wanted[b];
@@ -52,7 +52,7 @@ static __global__ void __launch_bounds__(ROW_THREADS) find_largest(normalizing a
         a.maxima[b * a.blocks + blockIdx.x] = (uint32_t)largest;
 }
 
-static __global__ void __launch_bounds__(ROW_THREADS) sum_masses(normalizing a) {
+static __global__ void __launch_bounds__(ROW_THREADS) run_logprob_masses(normalizing a) {
     const size_t b = blockIdx.y;
     const bool is_wanted = a.wanted[b];
     wait_for_earlier();
@@ -110,14 +110,14 @@ void gb_cuda_log_normalizer(const gb_cuda_call *call) {
     a.maxima = reinterpret_cast<uint32_t *>(a.sums + rows * a.blocks);
     a.counter = a.maxima + rows * a.blocks;
     const dim3 grid(a.blocks, (unsigned)rows);
-    GB_LAUNCH(find_largest, grid, ROW_THREADS, 0, call->stream, a);
-    GB_LAUNCH(sum_masses, grid, ROW_THREADS, 0, call->stream, a);
+    add_launch(call->launches, "logprob_largest", run_logprob_largest, grid, ROW_THREADS, 0, a);
+    add_launch(call->launches, "logprob_masses", run_logprob_masses, grid, ROW_THREADS, 0, a);
 }
 
 /* ---- Of single tokens ---------------------------------------------------------------------------------- */
 
-static __global__ void log_probabilities(const float *logits, const float *normalizer, const int32_t *ids,
-                                         size_t count, size_t each, uint32_t size, float *y) {
+static __global__ void run_log_probabilities(const float *logits, const float *normalizer, const int32_t *ids,
+                                             size_t count, size_t each, uint32_t size, float *y) {
     wait_for_earlier();
     const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x, b = i / each;
     if (i >= count)
@@ -128,9 +128,10 @@ static __global__ void log_probabilities(const float *logits, const float *norma
 void gb_cuda_log_probability(const gb_cuda_call *call) {
     const gb_cuda_tensor *x = call->operands[0], *ids = call->operands[2];
     const size_t count = gb_cuda_elements(ids), each = ids->rank == 2 ? ids->dims[1] : 1;
-    GB_LAUNCH(log_probabilities, blocks_for(count, THREADS), THREADS, 0, call->stream,
-              data_of<const float>(x), data_of<const float>(call->operands[1]), data_of<const int32_t>(ids),
-              count, each, (uint32_t)x->dims[1], data_of<float>(call->results[0]));
+    add_launch(call->launches, "log_probabilities", run_log_probabilities, blocks_for(count, THREADS),
+               THREADS, 0, data_of<const float>(x), data_of<const float>(call->operands[1]),
+               data_of<const int32_t>(ids), count, each, (uint32_t)x->dims[1],
+               data_of<float>(call->results[0]));
 }
 
 /* ---- The likeliest ------------------------------------------------------------------------------------- */
@@ -143,7 +144,7 @@ struct ranking {
     group_maxima maxima;
 };
 
-static __global__ void __launch_bounds__(ROW_THREADS) scan_for_top(ranking a) {
+static __global__ void __launch_bounds__(ROW_THREADS) run_top_ids_scan(ranking a) {
     wait_for_earlier();
     const size_t b = blockIdx.y;
     const bool is_wanted = a.wanted[b];
@@ -191,7 +192,7 @@ __device__ static void find_one_by_one(const ranking &a, size_t b, weight_sum *o
     }
 }
 
-static __global__ void __launch_bounds__(ROW_THREADS) find_top(ranking a) {
+static __global__ void __launch_bounds__(ROW_THREADS) run_top_ids_find(ranking a) {
     __shared__ group_list groups;
     __shared__ candidate_list list;
     const size_t b = blockIdx.x;
@@ -237,6 +238,7 @@ void gb_cuda_top_ids(const gb_cuda_call *call) {
     a.ids = data_of<int32_t>(ids);
     a.maxima.keys = reinterpret_cast<uint32_t *>(call->scratch->bytes);
     a.maxima.offsets = reinterpret_cast<uint8_t *>(a.maxima.keys + (size_t)rows * a.groups);
-    GB_LAUNCH(scan_for_top, dim3(blocks_of(call), rows), ROW_THREADS, 0, call->stream, a);
-    GB_LAUNCH(find_top, rows, ROW_THREADS, 0, call->stream, a);
+    add_launch(call->launches, "top_ids_scan", run_top_ids_scan, dim3(blocks_of(call), rows), ROW_THREADS, 0,
+               a);
+    add_launch(call->launches, "top_ids_find", run_top_ids_find, rows, ROW_THREADS, 0, a);
 }

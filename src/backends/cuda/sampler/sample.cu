@@ -25,7 +25,7 @@ __host__ __device__ constexpr uint32_t changes_of_block(int each) {
 /* After the blocks that scan a row come some that find what biases and penalties change in it. The logits are
  * in flight before it is known which are used. */
 template <int EACH>
-static __global__ void __launch_bounds__(ROW_THREADS, 4) scan_rows(GB_GRID_CONSTANT sampling a) {
+static __global__ void __launch_bounds__(ROW_THREADS, 4) run_sample_scan(GB_GRID_CONSTANT sampling a) {
     const size_t b = blockIdx.y;
     const uint32_t scanning = blocks_for_groups(a.groups, EACH);
     if (blockIdx.x >= scanning) {
@@ -320,7 +320,7 @@ union settle_memory {
 };
 
 /* Where one block settles a row, the others find its mass, if that is wanted. */
-static __global__ void __launch_bounds__(ROW_THREADS) settle_rows(GB_GRID_CONSTANT sampling a) {
+static __global__ void __launch_bounds__(ROW_THREADS) run_sample_settle(GB_GRID_CONSTANT sampling a) {
     __shared__ settle_memory memory;
     __shared__ weight_sum of_warps[ROW_WARPS];
     const size_t b = blockIdx.y;
@@ -390,11 +390,12 @@ uint64_t gb_cuda_sample_scratch(const gb_cuda_call *call) {
 }
 
 template <int EACH>
-static void launch_scan(const sampling &a, size_t rows, cudaStream_t stream) {
+static void launch_scan(const sampling &a, size_t rows, gb_cuda_launch_list *launches) {
     const bool can_adjust = a.counts || a.bias_ids;
     const uint32_t blocks = blocks_for_groups(a.groups, EACH) +
                             (can_adjust ? blocks_for(MOST_CHANGES, changes_of_block(EACH)) : 0);
-    GB_LAUNCH(scan_rows<EACH>, dim3(blocks, (unsigned)rows), ROW_THREADS, 0, stream, a);
+    add_launch(launches, "sample_scan", run_sample_scan<EACH>, dim3(blocks, (unsigned)rows), ROW_THREADS, 0,
+               a);
 }
 
 static void launch_sample(const gb_cuda_call *call, sampling a, size_t rows) {
@@ -413,11 +414,11 @@ static void launch_sample(const gb_cuda_call *call, sampling a, size_t rows) {
     /* Blocks that have few groups end soon, where they all run at once; with more groups a warp has more
      * reads in flight. */
     if (blocks_for_groups(a.groups, 1) * rows <= 512)
-        launch_scan<1>(a, rows, call->stream);
+        launch_scan<1>(a, rows, call->launches);
     else
-        launch_scan<4>(a, rows, call->stream);
-    GB_LAUNCH(settle_rows, sharing, ROW_THREADS, 0, call->stream, a);
-    launch_finish(a, sharing, call->stream);
+        launch_scan<4>(a, rows, call->launches);
+    add_launch(call->launches, "sample_settle", run_sample_settle, sharing, ROW_THREADS, 0, a);
+    launch_finish(a, sharing, call->launches);
 }
 
 void gb_cuda_sample(const gb_cuda_call *call) {

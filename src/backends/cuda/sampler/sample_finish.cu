@@ -85,7 +85,7 @@ __device__ static void write_token(const sampling &a, size_t b, int32_t token) {
         is_wanted ? log_probability_of(a.logits + b * a.size, a.size, token, largest, log_of_sum) : 0.0f;
 }
 
-static __global__ void __launch_bounds__(ROW_THREADS) finish_rows(GB_GRID_CONSTANT sampling a) {
+static __global__ void __launch_bounds__(ROW_THREADS) run_sample_finish(GB_GRID_CONSTANT sampling a) {
     __shared__ candidate_list list;
     const size_t b = blockIdx.y;
     const row_settings r = settings_of(a, b);
@@ -127,6 +127,6 @@ static __global__ void __launch_bounds__(ROW_THREADS) finish_rows(GB_GRID_CONSTA
         write_token(a, b, token_of(best));
 }
 
-void gb_cuda::launch_finish(const sampling &a, dim3 grid, cudaStream_t stream) {
-    GB_LAUNCH(finish_rows, grid, ROW_THREADS, 0, stream, a);
+void gb_cuda::launch_finish(const sampling &a, dim3 grid, gb_cuda_launch_list *launches) {
+    add_launch(launches, "sample_finish", run_sample_finish, grid, ROW_THREADS, 0, a);
 }

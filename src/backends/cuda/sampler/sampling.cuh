@@ -161,7 +161,7 @@ __device__ inline int32_t token_of(weight_sum best) {
 }
 
 /* sample_finish.cu */
-void launch_finish(const sampling &a, dim3 grid, cudaStream_t stream);
+void launch_finish(const sampling &a, dim3 grid, gb_cuda_launch_list *launches);
 
 } // namespace gb_cuda
 
