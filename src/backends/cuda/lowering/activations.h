@@ -19,7 +19,7 @@ extern "C" {
  * has checked that the product is in range. */
 uint64_t gb_cuda_prepared_bytes(uint64_t rows, uint64_t columns, gb_dtype weight);
 
-/* The same rounded to 8 bits per row (gemm/int8_rows.cuh). */
+/* The same rounded to 8 bits per row (gemm/int8/rows.cuh). */
 uint64_t gb_cuda_int8_rows_bytes(uint64_t rows, uint64_t columns);
 
 /* The layout of prepared rows for a weight, as a number. */

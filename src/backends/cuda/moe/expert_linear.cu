@@ -5,7 +5,7 @@
  * expert each, with their inputs prepared in that order. Matrices that are neither quantized nor large
  * bfloat16 are computed pair by pair.
  */
-#include "backends/cuda/gemm/int8_rows.cuh"
+#include "backends/cuda/gemm/int8/rows.cuh"
 #include "backends/cuda/gemm/row_lists.cuh"
 #include "backends/cuda/lowering/activations.h"
 

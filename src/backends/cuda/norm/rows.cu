@@ -3,7 +3,7 @@
  * Ops on rows: embedding, gathering, slices, norms, rotary positions.
  */
 #include "backends/cuda/gemm/codes.cuh"
-#include "backends/cuda/gemm/hadamard.cuh"
+#include "backends/cuda/gemm/int8/hadamard.cuh"
 #include "backends/cuda/gemm/prepared.cuh"
 #include "backends/cuda/norm/row_chain.cuh"
 

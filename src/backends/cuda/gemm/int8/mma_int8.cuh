@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * GEMM of rows in 8 bits (int8_rows.cuh) with packed 4-bit matrices (int8_weights.cuh) by a warp's
+ * GEMM of rows in 8 bits (rows.cuh) with packed 4-bit matrices (weights.cuh) by a warp's
  * tensor-core instruction (mma), for few rows, for chosen experts, and for all rows on devices before Hopper.
  * A warp has 16 outputs of up to 8 * TILES rows and a share of k, and adds its sums to those of the warps
  * with the other shares. All reads go to memory or the caches, so that nothing has to be set up before the
  * first one.
  */
-#ifndef GUMBEL_BACKENDS_CUDA_GEMM_MMA_INT8_CUH
-#define GUMBEL_BACKENDS_CUDA_GEMM_MMA_INT8_CUH
+#ifndef GUMBEL_BACKENDS_CUDA_GEMM_INT8_MMA_INT8_CUH
+#define GUMBEL_BACKENDS_CUDA_GEMM_INT8_MMA_INT8_CUH
 
-#include "backends/cuda/gemm/int8_weights.cuh"
+#include "backends/cuda/gemm/int8/weights.cuh"
 
 namespace gb_cuda {
 

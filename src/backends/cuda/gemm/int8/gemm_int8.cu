@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Products of rows in 8 bits with integer weights of any format (gemm/int8_rows.cuh), on any device. A warp
+ * Products of rows in 8 bits with integer weights of any format (gemm/int8/rows.cuh), on any device. A warp
  * has one output of a few rows.
  */
 #include "backends/cuda/gemm/codes.cuh"
-#include "backends/cuda/gemm/int8_rows.cuh"
+#include "backends/cuda/gemm/int8/rows.cuh"
 
 using namespace gb_cuda;
 

@@ -9,7 +9,7 @@
 
 #include "backends/cuda/device/copy_pipeline.cuh"
 #include "backends/cuda/device/wgmma.cuh"
-#include "backends/cuda/gemm/int8_weights.cuh"
+#include "backends/cuda/gemm/int8/weights.cuh"
 
 namespace gb_cuda {
 

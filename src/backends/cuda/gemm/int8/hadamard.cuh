@@ -3,8 +3,8 @@
  * gb_hadamard of tensor/hadamard.h by a warp, with its bits: a lane has eight neighbouring columns, so that a
  * block of the rotation lies in one warp.
  */
-#ifndef GUMBEL_BACKENDS_CUDA_GEMM_HADAMARD_CUH
-#define GUMBEL_BACKENDS_CUDA_GEMM_HADAMARD_CUH
+#ifndef GUMBEL_BACKENDS_CUDA_GEMM_INT8_HADAMARD_CUH
+#define GUMBEL_BACKENDS_CUDA_GEMM_INT8_HADAMARD_CUH
 
 #include "backends/cuda/device/device.cuh"
 

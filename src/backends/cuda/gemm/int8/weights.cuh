@@ -12,7 +12,7 @@
 #define GUMBEL_BACKENDS_CUDA_GEMM_INT8_WEIGHTS_CUH
 
 #include "backends/cuda/device/mma.cuh"
-#include "backends/cuda/gemm/int8_rows.cuh"
+#include "backends/cuda/gemm/int8/rows.cuh"
 
 namespace gb_cuda {
 

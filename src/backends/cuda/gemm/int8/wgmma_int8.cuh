@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * GEMM of rows in 8 bits (int8_rows.cuh) with a 4-bit progressive matrix (gb_packing_tiles) on Hopper
- * (wgmma), which are expanded in registers as the first operand (int8_weights.cuh).
+ * GEMM of rows in 8 bits (rows.cuh) with a 4-bit progressive matrix (gb_packing_tiles) on Hopper
+ * (wgmma), which are expanded in registers as the first operand (weights.cuh).
  *
  * Sums are exact, so k may be split over blocks of threads. A block has 128 outputs of up to 256 rows: two
  * warpgroups multiply, a thread copies ahead.
  */
-#ifndef GUMBEL_BACKENDS_CUDA_GEMM_WGMMA_INT8_CUH
-#define GUMBEL_BACKENDS_CUDA_GEMM_WGMMA_INT8_CUH
+#ifndef GUMBEL_BACKENDS_CUDA_GEMM_INT8_WGMMA_INT8_CUH
+#define GUMBEL_BACKENDS_CUDA_GEMM_INT8_WGMMA_INT8_CUH
 
-#include "backends/cuda/gemm/int8_pipeline.cuh"
+#include "backends/cuda/gemm/int8/pipeline.cuh"
 
 namespace gb_cuda {
 

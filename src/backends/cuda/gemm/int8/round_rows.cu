@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows rounded to 8 bits (gemm/int8_rows.cuh) with the bits of the CPU's kernels. A warp has 256 columns at a
+ * Rows rounded to 8 bits (gemm/int8/rows.cuh) with the bits of the CPU's kernels. A warp has 256 columns at a
  * time, a lane eight neighbours, so that a block of the rotation lies in one warp. What a lane has of a row
  * stays in registers until the row's largest number is known; of rows longer than that it is read again.
  */
-#include "backends/cuda/gemm/hadamard.cuh"
-#include "backends/cuda/gemm/int8_rows.cuh"
+#include "backends/cuda/gemm/int8/hadamard.cuh"
+#include "backends/cuda/gemm/int8/rows.cuh"
 #include "backends/cuda/lowering/activations.h"
 
 using namespace gb_cuda;

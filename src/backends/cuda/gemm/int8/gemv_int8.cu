@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * GEMV of up to 16 rows in 8 bits with packed 4-bit matrices (gemm/int8_pipeline.cuh), on Hopper. Weights are
+ * GEMV of up to 16 rows in 8 bits with packed 4-bit matrices (gemm/int8/pipeline.cuh), on Hopper. Weights are
  * read once, ahead of the kernels before; two warps have a fragment of 16 outputs, each every second block of
  * columns, and multiply it by their own tensor-core instruction (mma).
  */
-#include "backends/cuda/gemm/int8_pipeline.cuh"
+#include "backends/cuda/gemm/int8/pipeline.cuh"
 
 using namespace gb_cuda;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Launches of the GEMM of rows in 8 bits by a warp's tensor-core instruction (gemm/mma_int8.cuh).
+ * Launches of the GEMM of rows in 8 bits by a warp's tensor-core instruction (gemm/int8/mma_int8.cuh).
  */
-#include "backends/cuda/gemm/mma_int8.cuh"
+#include "backends/cuda/gemm/int8/mma_int8.cuh"
 
 using namespace gb_cuda;
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * GEMM of rows in 8 bits with packed 4-bit weights, on Hopper (gemm/wgmma_int8.cuh), for any number of rows.
+ * GEMM of rows in 8 bits with packed 4-bit weights, on Hopper (gemm/int8/wgmma_int8.cuh), for any number of
+ * rows.
  */
 #include "backends/cuda/gemm/codes.cuh"
-#include "backends/cuda/gemm/wgmma_int8.cuh"
+#include "backends/cuda/gemm/int8/wgmma_int8.cuh"
 
 using namespace gb_cuda;
 
