@@ -65,7 +65,7 @@ static gumbel_status append_branch(lister *l, const gb_node *node, int which, gu
 
 static gumbel_status append_if(lister *l, const gb_node *node, gumbel_error *error) {
     gb_step step;
-    if (l->fuse && gb_match_sampler(l->plan->program, node, &step))
+    if (l->fuse && gb_match_sampler(l->plan, node, &step))
         return append_step(l, &step, error);
     uint32_t branch = l->plan->step_count;
     step = (gb_step){.kind = GB_STEP_BRANCH, .operand_count = 1, .operands = {node->operands[0]}};

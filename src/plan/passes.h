@@ -16,7 +16,7 @@ gumbel_status gb_plan_list_steps(gb_plan *plan, bool fuse, gumbel_error *error);
 
 /* Whether the `if` is exactly a sampler as docs/sampling.md writes it; then *step is the sample step that
  * gives the same tokens. */
-bool gb_match_sampler(const gb_program *program, const gb_node *node, gb_step *step);
+bool gb_match_sampler(gb_plan *plan, const gb_node *node, gb_step *step);
 
 /* Removes steps whose results nothing reads and that change no state. */
 gumbel_status gb_plan_remove_dead_steps(gb_plan *plan, gumbel_error *error);

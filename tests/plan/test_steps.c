@@ -93,6 +93,21 @@ static void greedy_of_scores(gb_program *program) {
     gb_node *choose = find_node(program, GB_OP_CHOOSE_TOKEN);
     choose->operands[1] = choose->operands[2];
 }
+static gb_node *argmax_of(gb_program *program, uint8_t operand_count) {
+    for (uint32_t i = 0; i < program->node_count; i++)
+        if (program->nodes[i].op == GB_OP_ARGMAX && program->nodes[i].operand_count == operand_count)
+            return &program->nodes[i];
+    fail_msg("no argmax of %u operands", operand_count);
+    return NULL;
+}
+static void greedy_of_candidates(gb_program *program) {
+    gb_node *greedy = argmax_of(program, 1);
+    greedy->operand_count = 2;
+    greedy->operands[1] = find_node(program, GB_OP_CANDIDATES)->results[0];
+}
+static void drawn_of_all(gb_program *program) {
+    argmax_of(program, 2)->operand_count = 1;
+}
 static void condition_of_top_p(gb_program *program) {
     find_node(program, GB_OP_IS_ZERO)->operands[0] = gb_program_input(program, GB_ROLE_TOP_P);
 }
@@ -108,6 +123,7 @@ static void near_misses_stay_unfused(void **unused) {
         divisor_of_two,           top_k_of_unscaled_logits,
         top_p_of_unscaled_logits, candidates_of_scaled_logits,
         divisor_without_select,   greedy_of_scores,
+        greedy_of_candidates,     drawn_of_all,
         condition_of_top_p,       top_p_that_is_computed,
     };
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {

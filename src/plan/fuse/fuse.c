@@ -150,7 +150,7 @@ bool gb_fuse_candidate(gb_fuser *fuser, const gb_candidate *candidate) {
     return true;
 }
 
-void gb_fuse_compact(gb_fuser *fuser) {
+static void remove_replaced(gb_fuser *fuser) {
     gb_plan *plan = fuser->plan;
     uint32_t count = 0, end = 0;
     for (uint32_t s = 0; s < plan->step_count; s++) {
@@ -195,8 +195,7 @@ static bool fuse_match(gb_fuser *fuser, const gb_pattern *pattern, const gb_matc
     return gb_fuse_candidate(fuser, &c);
 }
 
-/* From the last step on, so that a chain is found from its end. */
-static void fuse_pattern(gb_fuser *fuser, const gb_pattern *pattern) {
+void gb_fuse_graphs(gb_fuser *fuser, const gb_pattern *pattern) {
     gb_match match;
     for (uint32_t s = fuser->end; s-- > 0;) {
         const gb_step *step = &fuser->plan->steps[s];
@@ -226,6 +225,14 @@ static void index_steps(gb_fuser *fuser) {
         fuser->end++;
 }
 
+static void fuse_pattern(gb_fuser *fuser, const gb_pattern *pattern) {
+    if (pattern->arrange)
+        pattern->arrange(fuser, pattern);
+    if (pattern->fuse)
+        pattern->fuse(fuser, pattern);
+    remove_replaced(fuser);
+}
+
 gumbel_status gb_plan_fuse(gb_plan *plan, const gb_plan_options *options, gumbel_error *error) {
     gb_fuser fuser = {.plan = plan, .options = options};
     plan->fused = gb_allocate(plan->step_count, sizeof *plan->fused);
@@ -236,10 +243,6 @@ gumbel_status gb_plan_fuse(gb_plan *plan, const gb_plan_options *options, gumbel
         index_steps(&fuser);
         for (size_t i = 0; i < gb_pattern_count; i++)
             fuse_pattern(&fuser, &gb_patterns[i]);
-        gb_fuse_linears(&fuser);
-        gb_fuse_compact(&fuser);
-        gb_fuse_rows(&fuser);
-        gb_fuse_compact(&fuser);
     }
     gb_free(fuser.step_of);
     gb_free(fuser.reader_count);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plan/fuse/pattern.h"
+#include "plan/passes.h"
 
 #include <string.h>
 
@@ -10,13 +11,15 @@ typedef struct matcher {
 } matcher;
 
 static bool match_node(matcher *m, uint32_t part, const gb_node *node);
+static bool match_sources(matcher *m, const gb_pattern_part *part, const gb_node *node, bool exchanged);
 
 /* The node that computes a value's bytes, if it is a step of its own. */
 static const gb_node *producer_of(const matcher *m, gb_ref value) {
     const gb_program *program = m->fuser->plan->program;
     const gb_value *bytes = &program->values[gb_storage(m->fuser, value)];
     const gb_node *node = bytes->kind == GB_VALUE_RESULT ? &program->nodes[bytes->index] : NULL;
-    return node && gb_step_of(m->fuser, node) != GB_NO_STEP ? node : NULL;
+    const bool is_free = node && (!m->fuser->step_of || gb_step_of(m->fuser, node) != GB_NO_STEP);
+    return is_free ? node : NULL;
 }
 
 static bool is_op_of(const gb_pattern_part *part, const gb_node *node) {
@@ -40,29 +43,48 @@ static bool may_leave_out(const matcher *m, const gb_pattern_part *part, gb_ref 
            m->fuser->reader_count[gb_storage(m->fuser, value)] > 1;
 }
 
+/* Whether the node computes what another one does that the part is bound to. */
+static bool is_copy(matcher *m, const gb_pattern_part *part, const gb_node *node) {
+    return (part->flags & GB_PART_COPIES) != 0 && is_op_of(part, node) && match_sources(m, part, node, false);
+}
+
 static bool match_source(matcher *m, const gb_pattern_source *source, gb_ref value) {
-    if (source->kind == GB_SOURCE_ANY)
-        return true;
+    if (source->kind == GB_SOURCE_ANY || source->kind == GB_SOURCE_NONE)
+        return source->kind == GB_SOURCE_ANY;
     if (source->kind == GB_SOURCE_OPERAND)
         return match_operand(m, source->index, value);
     const gb_pattern_part *part = &m->pattern->parts[source->index];
     const gb_node *bound = m->match.nodes[source->index], *node = producer_of(m, value);
     if (bound)
-        return same_bytes(m, bound->results[source->result], value);
-    if (is_op_of(part, node) && same_bytes(m, node->results[source->result], value) &&
-        !may_leave_out(m, part, value)) {
+        return same_bytes(m, bound->results[source->result], value) || is_copy(m, part, node);
+    if (!(m->match.left_out >> source->index & 1u) && is_op_of(part, node) &&
+        same_bytes(m, node->results[source->result], value) && !may_leave_out(m, part, value)) {
         const gb_match before = m->match;
         if (match_node(m, source->index, node))
             return true;
         m->match = before;
     }
-    return (part->flags & GB_PART_OPTIONAL) != 0 && match_source(m, &part->operands[0], value);
+    if (!(part->flags & GB_PART_OPTIONAL))
+        return false;
+    m->match.left_out |= 1u << source->index;
+    return match_source(m, &part->operands[part->flags & GB_PART_SECOND ? 1 : 0], value);
+}
+
+/* An operand, or behind those of an `if` what a region of it yields; GB_NO_VALUE: there is none. */
+static gb_ref input_of(const gb_program *program, const gb_node *node, uint32_t number) {
+    const uint32_t r = number - node->operand_count;
+    if (number < node->operand_count)
+        return node->operands[number];
+    const gb_region *region = node->op == GB_OP_IF && r < 2 ? &program->regions[node->regions[r]] : NULL;
+    return region && region->yield_count > 0 ? region->yields[0] : GB_NO_VALUE;
 }
 
 static bool match_sources(matcher *m, const gb_pattern_part *part, const gb_node *node, bool exchanged) {
-    for (uint32_t i = 0; i < node->operand_count && i < GB_MOST_PATTERN_OPERANDS; i++)
-        if (!match_source(m, &part->operands[exchanged && i < 2 ? 1 - i : i], node->operands[i]))
+    for (uint32_t i = 0; i < GB_MOST_PATTERN_OPERANDS; i++) {
+        const gb_ref value = input_of(m->fuser->plan->program, node, i);
+        if (value != GB_NO_VALUE && !match_source(m, &part->operands[exchanged && i < 2 ? 1 - i : i], value))
             return false;
+    }
     return true;
 }
 
@@ -110,5 +132,20 @@ bool gb_pattern_matches(const gb_fuser *fuser, const gb_pattern *pattern, const 
         (pattern->fits && !pattern->fits(fuser->plan->program, &m.match)))
         return false;
     *match = m.match;
+    return true;
+}
+
+bool gb_match_sampler(gb_plan *plan, const gb_node *node, gb_step *step) {
+    const gb_fuser fuser = {.plan = plan};
+    gb_match match;
+    if (!gb_pattern_matches(&fuser, &gb_patterns[0], node, &match))
+        return false;
+    *step = (gb_step){.kind = GB_STEP_SAMPLE,
+                      .node = node,
+                      .needs_rows = true,
+                      .operand_count = GB_SAMPLE_OPERANDS,
+                      .result_count = 1,
+                      .results = {node->results[0]}};
+    memcpy(step->operands, match.operands, sizeof step->operands);
     return true;
 }

@@ -12,7 +12,8 @@ enum { GB_MOST_PATTERN_OPERANDS = 7 };
 typedef enum gb_source_kind {
     GB_SOURCE_ANY = 0, /* is not looked at */
     GB_SOURCE_PART,    /* result `result` of part `index` */
-    GB_SOURCE_OPERAND  /* operand `index` of the fused step: the same value wherever it stands */
+    GB_SOURCE_OPERAND, /* operand `index` of the fused step: the same value wherever it stands */
+    GB_SOURCE_NONE     /* the op has no such operand */
 } gb_source_kind;
 
 typedef struct gb_pattern_source {
@@ -24,11 +25,13 @@ typedef enum gb_part_flag {
     GB_PART_OPTIONAL = 1, /* where missing, its first operand stands for its result */
     GB_PART_RESULT = 2,   /* steps behind may read its result */
     GB_PART_WORK = 4,     /* kernels store its results, whoever reads them */
-    GB_PART_OUTSIDE = 8   /* the root of the match, which stays a step of its own */
+    GB_PART_OUTSIDE = 8,  /* the root of the match, which stays a step of its own */
+    GB_PART_COPIES = 16,  /* several nodes may compute it, of the same operands */
+    GB_PART_SECOND = 32   /* OPTIONAL: its second operand stands for it */
 } gb_part_flag;
 
 /* One op of a pattern. The sources of an operand that the op lacks do not count; those of an addition or a
- * multiplication may be exchanged. */
+ * multiplication may be exchanged; behind the operand of an `if` come what its regions yield. */
 typedef struct gb_pattern_part {
     uint64_t ops; /* a bit each: one of them */
     uint32_t flags;
@@ -36,31 +39,45 @@ typedef struct gb_pattern_part {
 } gb_pattern_part;
 
 struct gb_match;
+struct gb_fuser;
 
 typedef struct gb_pattern {
     gb_fused_kind kind;
+    const char *name;
+    /* Fuses what it finds (match.c, join.c); NULL: a sampler, which is found when steps are listed. */
+    void (*fuse)(struct gb_fuser *fuser, const struct gb_pattern *pattern);
     const gb_pattern_part *parts; /* in an order in which they can be executed */
     uint32_t part_count, operand_count;
     uint32_t root;         /* the part that matching begins with */
     uint32_t fewest_nodes; /* to be worth a step */
     /* NULL, or what attributes and shapes must be beside the edges. */
     bool (*fits)(const gb_program *program, const struct gb_match *match);
+    /* ---- Where steps are joined, each of which is the one part ---- */
+    uint32_t most;               /* such steps */
+    gb_fused_kind before, joins; /* a fused step in front of them; fused steps that count like nodes */
+    /* NULL, or moves steps to where they can be joined. */
+    void (*arrange)(struct gb_fuser *fuser, const struct gb_pattern *pattern);
 } gb_pattern;
 
-/* The table in order of preference: larger patterns come first. */
+/* The table in order of preference: larger patterns come first. The first one is the sampler's. */
 extern const gb_pattern gb_patterns[];
 extern const size_t gb_pattern_count;
+
+/* The pattern that makes steps of a kind; NULL: none. */
+const gb_pattern *gb_pattern_of(gb_fused_kind kind);
 
 typedef struct gb_match {
     const gb_node *nodes[GB_MAX_FUSED_NODES]; /* by part; NULL: it is missing */
     gb_ref operands[GB_MAX_STEP_OPERANDS];    /* by number; GB_NO_VALUE: it is missing */
+    uint32_t left_out;                        /* bit i: an operand stands for optional part i */
 } gb_match;
 
 /* The state of fusing a plan's steps. */
 typedef struct gb_fuser {
     gb_plan *plan;
     const gb_plan_options *options;
-    uint32_t *step_of;      /* [node_count]: the step that executes the node alone, or GB_NO_STEP */
+    /* [node_count]: the step that executes the node alone, or GB_NO_STEP; NULL: steps are being listed. */
+    uint32_t *step_of;
     uint32_t *reader_count; /* [value_count]: by storage, operands of steps, and outputs */
     uint32_t end;           /* of the steps that may be moved: nothing passes a branch */
     uint32_t fused_count;   /* of plan->fused */
@@ -94,16 +111,28 @@ bool gb_fuse_candidate(gb_fuser *fuser, const gb_candidate *candidate);
 /* Whether a step reads the bytes of a value. */
 bool gb_step_reads(const gb_fuser *fuser, const gb_step *step, gb_ref value);
 
-/* Products of one input (linears.c), with the norms before them; chains of ops on rows (rows.c). */
-void gb_fuse_linears(gb_fuser *fuser);
-void gb_fuse_rows(gb_fuser *fuser);
+/* ---- How patterns are found ---------------------------------------------------------------------------- */
 
-/* Removes replaced steps. */
-void gb_fuse_compact(gb_fuser *fuser);
+/* Nodes with edges between them, from the last step on, so that a chain is found from its end (fuse.c). */
+void gb_fuse_graphs(gb_fuser *fuser, const gb_pattern *pattern);
 
-static inline bool gb_is_op(const gb_step *step, gb_op op) {
-    return step->kind == GB_STEP_NODE && step->node->op == op;
-}
+/* Steps anywhere behind the first one that have its operand 0; as many as the backend supports (join.c). */
+void gb_fuse_followers(gb_fuser *fuser, const gb_pattern *pattern);
+
+/* A step `before`, and one right behind it whose operand 0 is its last result. */
+void gb_fuse_neighbors(gb_fuser *fuser, const gb_pattern *pattern);
+
+/* Steps on equally many rows right behind one another: the longest chain that the backend supports. */
+void gb_fuse_chains(gb_fuser *fuser, const gb_pattern *pattern);
+
+/* Whether a step is one of those that the pattern joins. */
+bool gb_is_joined(const gb_fuser *fuser, const gb_pattern *pattern, const gb_step *step);
+
+/* Puts products of one input behind the first of them (arrange.c). */
+void gb_arrange_products(gb_fuser *fuser, const gb_pattern *pattern);
+
+/* Puts slices in front of what reads them. */
+void gb_arrange_slices(gb_fuser *fuser, const gb_pattern *pattern);
 
 /* A step that was replaced has no kind. */
 static inline bool gb_is_replaced(const gb_step *step) {

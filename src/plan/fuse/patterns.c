@@ -9,8 +9,19 @@
     { GB_SOURCE_PART, (part), 1 }
 #define OPERAND(operand)                                                                                     \
     { GB_SOURCE_OPERAND, (operand), 0 }
+#define ANYTHING                                                                                             \
+    { GB_SOURCE_ANY, 0, 0 }
+#define NO_OPERAND                                                                                           \
+    { GB_SOURCE_NONE, 0, 0 }
 
-enum { OPTIONAL = GB_PART_OPTIONAL, RESULT = GB_PART_RESULT, WORK = GB_PART_WORK, OUTSIDE = GB_PART_OUTSIDE };
+enum {
+    OPTIONAL = GB_PART_OPTIONAL,
+    RESULT = GB_PART_RESULT,
+    WORK = GB_PART_WORK,
+    OUTSIDE = GB_PART_OUTSIDE,
+    COPIES = GB_PART_COPIES,
+    SECOND_STAYS = GB_PART_SECOND
+};
 
 static const gb_shape *shape_of(const gb_program *program, gb_ref value) {
     return &program->values[value].type.shape;
@@ -20,37 +31,120 @@ static int64_t last_dim(const gb_shape *shape) {
     return shape->dims[shape->rank - 1];
 }
 
+/* An op of a pattern, its flags, and where its operands come from. */
+#define NODE(ops, flags, ...)                                                                                \
+    {                                                                                                        \
+        (ops), (flags), {                                                                                    \
+            __VA_ARGS__                                                                                      \
+        }                                                                                                    \
+    }
+
+/* ---- The sampler (docs/sampling.md) -------------------------------------------------------------------- */
+
+enum {
+    SAMPLER_BIASED,
+    SAMPLER_PENALIZED,
+    SAMPLER_MASKED,
+    SAMPLER_IS_GREEDY,
+    SAMPLER_DRAWS,
+    SAMPLER_GREEDY,
+    SAMPLER_ONE,
+    SAMPLER_DIVISOR,
+    SAMPLER_SCALED,
+    SAMPLER_CANDIDATES,
+#define GB_SETTING(number, NAME, name, dtype, neutral, metadata, kind, ...)                                  \
+    GB_OF_MASKS(kind)(SAMPLER_##NAME, )
+#include "program/roles.def"
+    SAMPLER_BITS,
+    SAMPLER_NOISE,
+    SAMPLER_NOISY,
+    SAMPLER_DRAWN,
+    SAMPLER_CHOSEN,
+    SAMPLER_RESULT,
+    SAMPLER_PARTS
+};
+
+static const gb_pattern_part sampler[SAMPLER_PARTS] = {
+    [SAMPLER_BIASED] = NODE(OP(APPLY_BIAS), OPTIONAL | RESULT, OPERAND(GB_SAMPLE_LOGITS),
+                            OPERAND(GB_SAMPLE_BIAS_IDS), OPERAND(GB_SAMPLE_BIAS_VALUES)),
+    [SAMPLER_PENALIZED] = {OP(PENALIZE),
+                           OPTIONAL | RESULT,
+                           {PART(SAMPLER_BIASED), OPERAND(GB_SAMPLE_COUNTS),
+#define GB_SETTING(number, NAME, name, dtype, neutral, metadata, kind, ...)                                  \
+    GB_OF_PENALTIES(kind)(OPERAND(GB_SAMPLE_##NAME), )
+#include "program/roles.def"
+                            OPERAND(GB_SAMPLE_PENALIZE_PROMPT)}},
+    [SAMPLER_MASKED] = NODE(OP(APPLY_MASK), OPTIONAL | RESULT, PART(SAMPLER_PENALIZED),
+                            OPERAND(GB_SAMPLE_MASKED), OPERAND(GB_SAMPLE_MASK)),
+    [SAMPLER_IS_GREEDY] = NODE(OP(IS_ZERO), COPIES, OPERAND(GB_SAMPLE_TEMPERATURE)),
+    [SAMPLER_DRAWS] = NODE(OP(ANY_FALSE), 0, PART(SAMPLER_IS_GREEDY)),
+    [SAMPLER_GREEDY] = NODE(OP(ARGMAX), COPIES, PART(SAMPLER_MASKED), NO_OPERAND),
+    [SAMPLER_ONE] = NODE(OP(FILL_LIKE), 0, ANYTHING),
+    [SAMPLER_DIVISOR] =
+        NODE(OP(SELECT), 0, PART(SAMPLER_IS_GREEDY), PART(SAMPLER_ONE), OPERAND(GB_SAMPLE_TEMPERATURE)),
+    [SAMPLER_SCALED] = NODE(OP(APPLY_TEMPERATURE), 0, PART(SAMPLER_MASKED), PART(SAMPLER_DIVISOR)),
+    [SAMPLER_CANDIDATES] = NODE(OP(CANDIDATES), 0, PART(SAMPLER_MASKED)),
+#define GB_SETTING(number, NAME, name, dtype, neutral, metadata, kind, ...)                                  \
+    GB_OF_MASKS(kind)                                                                                        \
+    ([SAMPLER_##NAME] = NODE(OP(NAME##_MASK), OPTIONAL | SECOND_STAYS | RESULT, PART(SAMPLER_SCALED),        \
+                             PART(SAMPLER_##NAME - 1), OPERAND(GB_SAMPLE_##NAME)), )
+#include "program/roles.def"
+    [SAMPLER_BITS] = NODE(OP(RANDOM_BITS), 0, OPERAND(GB_SAMPLE_SEED)),
+    [SAMPLER_NOISE] = NODE(OP(GUMBEL_NOISE), 0, PART(SAMPLER_BITS)),
+    [SAMPLER_NOISY] = NODE(OP(ADD), 0, PART(SAMPLER_SCALED), PART(SAMPLER_NOISE)),
+    [SAMPLER_DRAWN] = NODE(OP(ARGMAX), 0, PART(SAMPLER_NOISY), PART(SAMPLER_BITS - 1)),
+    [SAMPLER_CHOSEN] =
+        NODE(OP(CHOOSE_TOKEN), 0, PART(SAMPLER_IS_GREEDY), PART(SAMPLER_GREEDY), PART(SAMPLER_DRAWN)),
+    [SAMPLER_RESULT] = NODE(OP(IF), 0, PART(SAMPLER_DRAWS), PART(SAMPLER_CHOSEN), PART(SAMPLER_GREEDY)),
+};
+
+_Static_assert((int)SAMPLER_PARTS <= (int)GB_MAX_FUSED_NODES, "a match has all parts");
+
+/* Settings are there before the step: fused samplers may read them early. */
+static bool settings_are_given(const gb_program *program, const gb_match *match) {
+    for (uint32_t i = 0; i < GB_SAMPLE_OPERANDS; i++)
+        if (i != GB_SAMPLE_LOGITS && i != GB_SAMPLE_COUNTS && match->operands[i] != GB_NO_VALUE &&
+            program->values[match->operands[i]].kind == GB_VALUE_RESULT)
+            return false;
+    return true;
+}
+
+/* It draws one token for each row of the batch from a row of known length. */
+static bool sampler_fits(const gb_program *program, const gb_match *match) {
+    const gb_shape *logits = shape_of(program, match->operands[GB_SAMPLE_LOGITS]);
+    return match->nodes[SAMPLER_RESULT]->result_count == 1 &&
+           match->nodes[SAMPLER_DRAWN]->operand_count == 2 &&
+           gb_node_float(match->nodes[SAMPLER_ONE], GB_ATTRIBUTE_VALUE) == 1 && logits->rank == 2 &&
+           logits->dims[0] == GB_DIM_B && logits->dims[1] > 0 && logits->dims[1] < 1 << 23 &&
+           settings_are_given(program, match);
+}
+
 /* ---- A mixture of experts ------------------------------------------------------------------------------ */
 
 static const gb_pattern_part experts[GB_EXPERTS_PARTS] = {
-    [GB_EXPERTS_SHARED_GATE] = {OP(LINEAR),
-                                0,
-                                {OPERAND(GB_EXPERTS_X), OPERAND(GB_EXPERTS_SHARED_GATE_WEIGHT)}},
-    [GB_EXPERTS_SHARED_UP] = {OP(LINEAR), 0, {OPERAND(GB_EXPERTS_X), OPERAND(GB_EXPERTS_SHARED_UP_WEIGHT)}},
-    [GB_EXPERTS_ROUTE] = {OP(ROUTE_TOP_K), WORK, {OPERAND(GB_EXPERTS_LOGITS)}},
-    [GB_EXPERTS_GATE_UP] = {OP(EXPERT_LINEAR),
-                            0,
-                            {OPERAND(GB_EXPERTS_X), OPERAND(GB_EXPERTS_GATE_UP_WEIGHT),
-                             PART(GB_EXPERTS_ROUTE)}},
-    [GB_EXPERTS_GATE] = {OP(SLICE), 0, {PART(GB_EXPERTS_GATE_UP)}},
-    [GB_EXPERTS_UP] = {OP(SLICE), 0, {PART(GB_EXPERTS_GATE_UP)}},
-    [GB_EXPERTS_ACTIVATION] = {OP(SILU), 0, {PART(GB_EXPERTS_GATE)}},
-    [GB_EXPERTS_INNER] = {OP(MULTIPLY), 0, {PART(GB_EXPERTS_ACTIVATION), PART(GB_EXPERTS_UP)}},
-    [GB_EXPERTS_DOWN] = {OP(EXPERT_LINEAR),
-                         0,
-                         {PART(GB_EXPERTS_INNER), OPERAND(GB_EXPERTS_DOWN_WEIGHT), PART(GB_EXPERTS_ROUTE)}},
-    [GB_EXPERTS_COMBINE] = {OP(COMBINE_EXPERTS), 0, {PART(GB_EXPERTS_DOWN), SECOND(GB_EXPERTS_ROUTE)}},
-    [GB_EXPERTS_SHARED_ACTIVATION] = {OP(SILU), 0, {PART(GB_EXPERTS_SHARED_GATE)}},
-    [GB_EXPERTS_SHARED_INNER] = {OP(MULTIPLY),
-                                 0,
-                                 {PART(GB_EXPERTS_SHARED_ACTIVATION), PART(GB_EXPERTS_SHARED_UP)}},
-    [GB_EXPERTS_SHARED_DOWN] = {OP(LINEAR),
-                                0,
-                                {PART(GB_EXPERTS_SHARED_INNER), OPERAND(GB_EXPERTS_SHARED_DOWN_WEIGHT)}},
-    [GB_EXPERTS_SHARED_FACTOR] = {OP(SIGMOID), 0, {OPERAND(GB_EXPERTS_SHARED_LOGIT)}},
-    [GB_EXPERTS_SHARED] = {OP(SCALE_ROWS), 0, {PART(GB_EXPERTS_SHARED_DOWN), PART(GB_EXPERTS_SHARED_FACTOR)}},
-    [GB_EXPERTS_BOTH] = {OP(ADD), 0, {PART(GB_EXPERTS_COMBINE), PART(GB_EXPERTS_SHARED)}},
-    [GB_EXPERTS_RESULT] = {OP(ADD), RESULT, {OPERAND(GB_EXPERTS_RESIDUAL), PART(GB_EXPERTS_BOTH)}},
+    [GB_EXPERTS_SHARED_GATE] =
+        NODE(OP(LINEAR), 0, OPERAND(GB_EXPERTS_X), OPERAND(GB_EXPERTS_SHARED_GATE_WEIGHT)),
+    [GB_EXPERTS_SHARED_UP] = NODE(OP(LINEAR), 0, OPERAND(GB_EXPERTS_X), OPERAND(GB_EXPERTS_SHARED_UP_WEIGHT)),
+    [GB_EXPERTS_ROUTE] = NODE(OP(ROUTE_TOP_K), WORK, OPERAND(GB_EXPERTS_LOGITS)),
+    [GB_EXPERTS_GATE_UP] = NODE(OP(EXPERT_LINEAR), 0, OPERAND(GB_EXPERTS_X),
+                                OPERAND(GB_EXPERTS_GATE_UP_WEIGHT), PART(GB_EXPERTS_ROUTE)),
+    [GB_EXPERTS_GATE] = NODE(OP(SLICE), 0, PART(GB_EXPERTS_GATE_UP)),
+    [GB_EXPERTS_UP] = NODE(OP(SLICE), 0, PART(GB_EXPERTS_GATE_UP)),
+    [GB_EXPERTS_ACTIVATION] = NODE(OP(SILU), 0, PART(GB_EXPERTS_GATE)),
+    [GB_EXPERTS_INNER] = NODE(OP(MULTIPLY), 0, PART(GB_EXPERTS_ACTIVATION), PART(GB_EXPERTS_UP)),
+    [GB_EXPERTS_DOWN] = NODE(OP(EXPERT_LINEAR), 0, PART(GB_EXPERTS_INNER), OPERAND(GB_EXPERTS_DOWN_WEIGHT),
+                             PART(GB_EXPERTS_ROUTE)),
+    [GB_EXPERTS_COMBINE] = NODE(OP(COMBINE_EXPERTS), 0, PART(GB_EXPERTS_DOWN), SECOND(GB_EXPERTS_ROUTE)),
+    [GB_EXPERTS_SHARED_ACTIVATION] = NODE(OP(SILU), 0, PART(GB_EXPERTS_SHARED_GATE)),
+    [GB_EXPERTS_SHARED_INNER] =
+        NODE(OP(MULTIPLY), 0, PART(GB_EXPERTS_SHARED_ACTIVATION), PART(GB_EXPERTS_SHARED_UP)),
+    [GB_EXPERTS_SHARED_DOWN] =
+        NODE(OP(LINEAR), 0, PART(GB_EXPERTS_SHARED_INNER), OPERAND(GB_EXPERTS_SHARED_DOWN_WEIGHT)),
+    [GB_EXPERTS_SHARED_FACTOR] = NODE(OP(SIGMOID), 0, OPERAND(GB_EXPERTS_SHARED_LOGIT)),
+    [GB_EXPERTS_SHARED] =
+        NODE(OP(SCALE_ROWS), 0, PART(GB_EXPERTS_SHARED_DOWN), PART(GB_EXPERTS_SHARED_FACTOR)),
+    [GB_EXPERTS_BOTH] = NODE(OP(ADD), 0, PART(GB_EXPERTS_COMBINE), PART(GB_EXPERTS_SHARED)),
+    [GB_EXPERTS_RESULT] = NODE(OP(ADD), RESULT, OPERAND(GB_EXPERTS_RESIDUAL), PART(GB_EXPERTS_BOTH)),
 };
 
 /* Gates are the first half of both, ups the second one. */
@@ -66,54 +160,41 @@ static bool experts_fit(const gb_program *program, const gb_match *match) {
 /* ---- A delta net --------------------------------------------------------------------------------------- */
 
 static const gb_pattern_part delta[GB_DELTA_PARTS] = {
-    [GB_DELTA_CONVOLUTION] = {OP(CAUSAL_CONV),
-                              0,
-                              {OPERAND(GB_DELTA_X), OPERAND(GB_DELTA_TAPS), OPERAND(GB_DELTA_SLOTS),
-                               OPERAND(GB_DELTA_TAIL)}},
-    [GB_DELTA_MIXED] = {OP(SILU), 0, {PART(GB_DELTA_CONVOLUTION)}},
-    [GB_DELTA_QUERY] = {OP(SLICE), 0, {PART(GB_DELTA_MIXED)}},
-    [GB_DELTA_KEY] = {OP(SLICE), 0, {PART(GB_DELTA_MIXED)}},
-    [GB_DELTA_VALUE] = {OP(SLICE), 0, {PART(GB_DELTA_MIXED)}},
-    [GB_DELTA_QUERY_UNIT] = {OP(L2_NORMALIZE), 0, {PART(GB_DELTA_QUERY)}},
-    [GB_DELTA_KEY_UNIT] = {OP(L2_NORMALIZE), 0, {PART(GB_DELTA_KEY)}},
-    [GB_DELTA_DECAY] = {OP(DELTA_DECAY),
-                        0,
-                        {OPERAND(GB_DELTA_A), OPERAND(GB_DELTA_RATE), OPERAND(GB_DELTA_BIAS)}},
-    [GB_DELTA_BETA] = {OP(SIGMOID), 0, {OPERAND(GB_DELTA_B)}},
-    [GB_DELTA_RULE] = {OP(GATED_DELTA),
-                       0,
-                       {PART(GB_DELTA_QUERY_UNIT), PART(GB_DELTA_KEY_UNIT), PART(GB_DELTA_VALUE),
-                        PART(GB_DELTA_DECAY), PART(GB_DELTA_BETA), OPERAND(GB_DELTA_SLOTS),
-                        OPERAND(GB_DELTA_MEMORY)}},
-    [GB_DELTA_NORM] = {OP(RMS_NORM), 0, {PART(GB_DELTA_RULE), OPERAND(GB_DELTA_NORM_WEIGHT)}},
-    [GB_DELTA_GATE] = {OP(SILU), 0, {OPERAND(GB_DELTA_Z)}},
-    [GB_DELTA_RESULT] = {OP(MULTIPLY), RESULT, {PART(GB_DELTA_NORM), PART(GB_DELTA_GATE)}},
+    [GB_DELTA_CONVOLUTION] = NODE(OP(CAUSAL_CONV), 0, OPERAND(GB_DELTA_X), OPERAND(GB_DELTA_TAPS),
+                                  OPERAND(GB_DELTA_SLOTS), OPERAND(GB_DELTA_TAIL)),
+    [GB_DELTA_MIXED] = NODE(OP(SILU), 0, PART(GB_DELTA_CONVOLUTION)),
+    [GB_DELTA_QUERY] = NODE(OP(SLICE), 0, PART(GB_DELTA_MIXED)),
+    [GB_DELTA_KEY] = NODE(OP(SLICE), 0, PART(GB_DELTA_MIXED)),
+    [GB_DELTA_VALUE] = NODE(OP(SLICE), 0, PART(GB_DELTA_MIXED)),
+    [GB_DELTA_QUERY_UNIT] = NODE(OP(L2_NORMALIZE), 0, PART(GB_DELTA_QUERY)),
+    [GB_DELTA_KEY_UNIT] = NODE(OP(L2_NORMALIZE), 0, PART(GB_DELTA_KEY)),
+    [GB_DELTA_DECAY] =
+        NODE(OP(DELTA_DECAY), 0, OPERAND(GB_DELTA_A), OPERAND(GB_DELTA_RATE), OPERAND(GB_DELTA_BIAS)),
+    [GB_DELTA_BETA] = NODE(OP(SIGMOID), 0, OPERAND(GB_DELTA_B)),
+    [GB_DELTA_RULE] =
+        NODE(OP(GATED_DELTA), 0, PART(GB_DELTA_QUERY_UNIT), PART(GB_DELTA_KEY_UNIT), PART(GB_DELTA_VALUE),
+             PART(GB_DELTA_DECAY), PART(GB_DELTA_BETA), OPERAND(GB_DELTA_SLOTS), OPERAND(GB_DELTA_MEMORY)),
+    [GB_DELTA_NORM] = NODE(OP(RMS_NORM), 0, PART(GB_DELTA_RULE), OPERAND(GB_DELTA_NORM_WEIGHT)),
+    [GB_DELTA_GATE] = NODE(OP(SILU), 0, OPERAND(GB_DELTA_Z)),
+    [GB_DELTA_RESULT] = NODE(OP(MULTIPLY), RESULT, PART(GB_DELTA_NORM), PART(GB_DELTA_GATE)),
 };
 
 /* ---- Attention's heads --------------------------------------------------------------------------------- */
 
 static const gb_pattern_part heads[GB_HEADS_PARTS] = {
-    [GB_HEADS_QUERY_SLICE] = {OP(SLICE), OPTIONAL, {OPERAND(GB_HEADS_QUERY)}},
-    [GB_HEADS_QUERY_NORM] = {OP(RMS_NORM),
-                             OPTIONAL | RESULT,
-                             {PART(GB_HEADS_QUERY_SLICE), OPERAND(GB_HEADS_QUERY_WEIGHT)}},
-    [GB_HEADS_QUERY_TURN] = {OP(ROPE),
-                             OPTIONAL | RESULT,
-                             {PART(GB_HEADS_QUERY_NORM), OPERAND(GB_HEADS_POSITIONS),
-                              OPERAND(GB_HEADS_FREQUENCIES)}},
-    [GB_HEADS_KEY_NORM] = {OP(RMS_NORM),
-                           OPTIONAL | RESULT,
-                           {OPERAND(GB_HEADS_KEY), OPERAND(GB_HEADS_KEY_WEIGHT)}},
-    [GB_HEADS_KEY_TURN] = {OP(ROPE),
-                           OPTIONAL | RESULT,
-                           {PART(GB_HEADS_KEY_NORM), OPERAND(GB_HEADS_POSITIONS),
-                            OPERAND(GB_HEADS_FREQUENCIES)}},
-    [GB_HEADS_VALUE_NORM] = {OP(RMS_NORM),
-                             OPTIONAL | RESULT,
-                             {OPERAND(GB_HEADS_VALUE), OPERAND(GB_HEADS_VALUE_WEIGHT)}},
-    [GB_HEADS_ATTENTION] = {OP(ATTENTION),
-                            OUTSIDE,
-                            {PART(GB_HEADS_QUERY_TURN), PART(GB_HEADS_KEY_TURN), PART(GB_HEADS_VALUE_NORM)}},
+    [GB_HEADS_QUERY_SLICE] = NODE(OP(SLICE), OPTIONAL, OPERAND(GB_HEADS_QUERY)),
+    [GB_HEADS_QUERY_NORM] =
+        NODE(OP(RMS_NORM), OPTIONAL | RESULT, PART(GB_HEADS_QUERY_SLICE), OPERAND(GB_HEADS_QUERY_WEIGHT)),
+    [GB_HEADS_QUERY_TURN] = NODE(OP(ROPE), OPTIONAL | RESULT, PART(GB_HEADS_QUERY_NORM),
+                                 OPERAND(GB_HEADS_POSITIONS), OPERAND(GB_HEADS_FREQUENCIES)),
+    [GB_HEADS_KEY_NORM] =
+        NODE(OP(RMS_NORM), OPTIONAL | RESULT, OPERAND(GB_HEADS_KEY), OPERAND(GB_HEADS_KEY_WEIGHT)),
+    [GB_HEADS_KEY_TURN] = NODE(OP(ROPE), OPTIONAL | RESULT, PART(GB_HEADS_KEY_NORM),
+                               OPERAND(GB_HEADS_POSITIONS), OPERAND(GB_HEADS_FREQUENCIES)),
+    [GB_HEADS_VALUE_NORM] =
+        NODE(OP(RMS_NORM), OPTIONAL | RESULT, OPERAND(GB_HEADS_VALUE), OPERAND(GB_HEADS_VALUE_WEIGHT)),
+    [GB_HEADS_ATTENTION] = NODE(OP(ATTENTION), OUTSIDE, PART(GB_HEADS_QUERY_TURN), PART(GB_HEADS_KEY_TURN),
+                                PART(GB_HEADS_VALUE_NORM)),
 };
 
 /* Of a tensor's ops only the last one's result is read by others; all turns are alike. A slice alone is no
@@ -131,12 +212,11 @@ static bool heads_fit(const gb_program *program, const gb_match *match) {
 /* ---- Norms around a residual --------------------------------------------------------------------------- */
 
 static const gb_pattern_part norms[GB_NORMS_PARTS] = {
-    [GB_NORMS_FIRST] = {OP(RMS_NORM),
-                        OPTIONAL | RESULT,
-                        {OPERAND(GB_NORMS_X), OPERAND(GB_NORMS_FIRST_WEIGHT)}},
-    [GB_NORMS_ADD] = {OP(ADD), OPTIONAL | RESULT, {PART(GB_NORMS_FIRST), OPERAND(GB_NORMS_ADDED)}},
-    [GB_NORMS_SCALE] = {OP(SCALE), OPTIONAL | RESULT, {PART(GB_NORMS_ADD), OPERAND(GB_NORMS_SCALE_FACTOR)}},
-    [GB_NORMS_LAST] = {OP(RMS_NORM), RESULT, {PART(GB_NORMS_SCALE), OPERAND(GB_NORMS_LAST_WEIGHT)}},
+    [GB_NORMS_FIRST] =
+        NODE(OP(RMS_NORM), OPTIONAL | RESULT, OPERAND(GB_NORMS_X), OPERAND(GB_NORMS_FIRST_WEIGHT)),
+    [GB_NORMS_ADD] = NODE(OP(ADD), OPTIONAL | RESULT, PART(GB_NORMS_FIRST), OPERAND(GB_NORMS_ADDED)),
+    [GB_NORMS_SCALE] = NODE(OP(SCALE), OPTIONAL | RESULT, PART(GB_NORMS_ADD), OPERAND(GB_NORMS_SCALE_FACTOR)),
+    [GB_NORMS_LAST] = NODE(OP(RMS_NORM), RESULT | WORK, PART(GB_NORMS_SCALE), OPERAND(GB_NORMS_LAST_WEIGHT)),
 };
 
 /* All of them are of rows of one length. */
@@ -151,47 +231,84 @@ static bool norms_fit(const gb_program *program, const gb_match *match) {
 /* ---- Gates --------------------------------------------------------------------------------------------- */
 
 static const gb_pattern_part gated[GB_GATED_PARTS] = {
-    [GB_GATED_X_SLICE] = {OP(SLICE), OPTIONAL, {OPERAND(GB_GATED_X)}},
-    [GB_GATED_OTHER_SLICE] = {OP(SLICE), OPTIONAL, {OPERAND(GB_GATED_OTHER)}},
-    [GB_GATED_ACTIVATION] = {ACTIVATIONS, 0, {PART(GB_GATED_X_SLICE)}},
-    [GB_GATED_RESULT] = {OP(MULTIPLY), RESULT, {PART(GB_GATED_ACTIVATION), PART(GB_GATED_OTHER_SLICE)}},
+    [GB_GATED_X_SLICE] = NODE(OP(SLICE), OPTIONAL, OPERAND(GB_GATED_X)),
+    [GB_GATED_OTHER_SLICE] = NODE(OP(SLICE), OPTIONAL, OPERAND(GB_GATED_OTHER)),
+    [GB_GATED_ACTIVATION] = NODE(ACTIVATIONS, 0, PART(GB_GATED_X_SLICE)),
+    [GB_GATED_RESULT] = NODE(OP(MULTIPLY), RESULT, PART(GB_GATED_ACTIVATION), PART(GB_GATED_OTHER_SLICE)),
 };
 
 /* ---- The sampler's token ------------------------------------------------------------------------------- */
 
-/* The sampler is the `if` that its step replaces (sampler.c). */
+/* The sampler is the `if` that its step replaces. */
 static const gb_pattern_part logprob[GB_LOGPROB_PARTS] = {
-    [GB_LOGPROB_SAMPLER] = {OP(IF), RESULT | WORK, {{GB_SOURCE_ANY, 0, 0}}},
-    [GB_LOGPROB_NORMALIZER] = {OP(LOG_NORMALIZER),
-                               RESULT | WORK,
-                               {OPERAND(GB_SAMPLE_LOGITS), OPERAND(GB_LOGPROB_WANTED)}},
-    [GB_LOGPROB_RESULT] = {OP(LOG_PROBABILITY),
-                           RESULT,
-                           {OPERAND(GB_SAMPLE_LOGITS), PART(GB_LOGPROB_NORMALIZER),
-                            PART(GB_LOGPROB_SAMPLER)}},
+    [GB_LOGPROB_SAMPLER] = NODE(OP(IF), RESULT | WORK, ANYTHING),
+    [GB_LOGPROB_NORMALIZER] =
+        NODE(OP(LOG_NORMALIZER), RESULT | WORK, OPERAND(GB_SAMPLE_LOGITS), OPERAND(GB_LOGPROB_WANTED)),
+    [GB_LOGPROB_RESULT] = NODE(OP(LOG_PROBABILITY), RESULT, OPERAND(GB_SAMPLE_LOGITS),
+                               PART(GB_LOGPROB_NORMALIZER), PART(GB_LOGPROB_SAMPLER)),
 };
 
-#define PATTERN(KIND, parts, operand_count, root, fewest_nodes, fits)                                        \
-    { GB_FUSED_##KIND, parts, sizeof(parts) / sizeof *(parts), operand_count, root, fewest_nodes, fits }
+/* ---- Products of one input, and norms before them ------------------------------------------------------ */
+
+static const gb_pattern_part linears[] = {NODE(OP(LINEAR), RESULT | WORK, OPERAND(GB_LINEARS_X))};
+
+/* ---- Chains of ops on rows ----------------------------------------------------------------------------- */
+
+/* Row m of their results depends on rows m of their operands alone. All results have memory, for those that
+ * do not fit into a block's shared memory. */
+static const gb_pattern_part rows[] = {{OP(ADD) | OP(ADD_BIAS) | OP(MULTIPLY) | OP(SCALE) | ACTIVATIONS |
+                                            OP(SLICE) | OP(RMS_NORM) | OP(L2_NORMALIZE) | OP(DELTA_DECAY) |
+                                            OP(COMBINE_EXPERTS) | OP(SCALE_ROWS) | OP(ROPE),
+                                        RESULT | WORK,
+                                        {ANYTHING}}};
+
+/* Norms within a row of longer parts, and slices of slices, are left alone. */
+static bool row_fits(const gb_program *program, const gb_match *match) {
+    enum { LONGEST_PART = 1024 };
+    const gb_node *node = match->nodes[0];
+    const gb_value *x = &program->values[node->operands[0]];
+    const gb_shape *shape = &x->type.shape;
+    if (node->op == GB_OP_SLICE)
+        return x->kind != GB_VALUE_RESULT || program->nodes[x->index].op != GB_OP_SLICE;
+    return (node->op != GB_OP_RMS_NORM && node->op != GB_OP_L2_NORMALIZE) || shape->rank <= 2 ||
+           last_dim(shape) <= LONGEST_PART;
+}
+
+/* ---- The table ----------------------------------------------------------------------------------------- */
+
+#define PARTS_OF(KIND, called, list)                                                                         \
+    .kind = GB_FUSED_##KIND, .name = called, .parts = list, .part_count = sizeof(list) / sizeof *(list)
+#define GRAPH(KIND, called, list, operands, from, least, condition)                                          \
+    {                                                                                                        \
+        PARTS_OF(KIND, called, list), .fuse = gb_fuse_graphs, .operand_count = operands, .root = from,       \
+                                      .fewest_nodes = least, .fits = condition                               \
+    }
 
 const gb_pattern gb_patterns[] = {
-    PATTERN(EXPERTS, experts, GB_EXPERTS_OPERANDS, GB_EXPERTS_RESULT, GB_EXPERTS_PARTS, experts_fit),
-    PATTERN(DELTA, delta, GB_DELTA_OPERANDS, GB_DELTA_RESULT, GB_DELTA_PARTS, NULL),
-    PATTERN(HEADS, heads, GB_HEADS_OPERANDS, GB_HEADS_ATTENTION, 2, heads_fit),
-    PATTERN(GATED, gated, GB_GATED_OPERANDS, GB_GATED_RESULT, 2, NULL),
-    PATTERN(NORMS, norms, GB_NORMS_OPERANDS, GB_NORMS_LAST, 1, norms_fit),
-    PATTERN(LOGPROB, logprob, GB_LOGPROB_OPERANDS, GB_LOGPROB_RESULT, 3, NULL),
+    {PARTS_OF(NONE, "sample", sampler), .root = SAMPLER_RESULT, .fits = sampler_fits},
+    GRAPH(EXPERTS, "experts", experts, GB_EXPERTS_OPERANDS, GB_EXPERTS_RESULT, GB_EXPERTS_PARTS, experts_fit),
+    GRAPH(DELTA, "delta_net", delta, GB_DELTA_OPERANDS, GB_DELTA_RESULT, GB_DELTA_PARTS, NULL),
+    GRAPH(HEADS, "heads", heads, GB_HEADS_OPERANDS, GB_HEADS_ATTENTION, 2, heads_fit),
+    GRAPH(GATED, "gated", gated, GB_GATED_OPERANDS, GB_GATED_RESULT, 2, NULL),
+    GRAPH(NORMS, "norms", norms, GB_NORMS_OPERANDS, GB_NORMS_LAST, 1, norms_fit),
+    GRAPH(LOGPROB, "sample_logprob", logprob, GB_LOGPROB_OPERANDS, GB_LOGPROB_RESULT, 3, NULL),
+    {PARTS_OF(LINEARS, "linears", linears), .fuse = gb_fuse_followers, .most = GB_MOST_LINEARS},
+    {PARTS_OF(NORM_LINEARS, "norm_linears", linears), .fuse = gb_fuse_neighbors, .before = GB_FUSED_NORMS,
+     .joins = GB_FUSED_LINEARS, .arrange = gb_arrange_products},
+    {PARTS_OF(ROWS, "rows", rows), .fuse = gb_fuse_chains, .most = GB_MOST_ROWS, .fits = row_fits,
+     .arrange = gb_arrange_slices},
 };
 
 const size_t gb_pattern_count = sizeof gb_patterns / sizeof *gb_patterns;
 
+const gb_pattern *gb_pattern_of(gb_fused_kind kind) {
+    for (size_t i = 0; i < gb_pattern_count && kind != GB_FUSED_NONE; i++)
+        if (gb_patterns[i].kind == kind)
+            return &gb_patterns[i];
+    return NULL;
+}
+
 const char *gb_fused_name(gb_fused_kind kind) {
-    static const char *const names[GB_FUSED_LIMIT] = {
-        [GB_FUSED_EXPERTS] = "experts", [GB_FUSED_DELTA] = "delta_net",
-        [GB_FUSED_HEADS] = "heads",     [GB_FUSED_NORMS] = "norms",
-        [GB_FUSED_GATED] = "gated",     [GB_FUSED_LOGPROB] = "sample_logprob",
-        [GB_FUSED_LINEARS] = "linears", [GB_FUSED_NORM_LINEARS] = "norm_linears",
-        [GB_FUSED_ROWS] = "rows",
-    };
-    return kind > GB_FUSED_NONE && kind < GB_FUSED_LIMIT ? names[kind] : "none";
+    const gb_pattern *pattern = gb_pattern_of(kind);
+    return pattern ? pattern->name : "none";
 }
