@@ -142,8 +142,8 @@ static void launch_products(gb_cuda_call *call, const weights *w, cudaStream_t s
         gb_cuda_tensor matrix = w->matrix;
         matrix.data = w->memory + i % w->copies * w->size;
         call->operands[1] = &matrix;
+        call->prepares_input = i == 0; /* the others find what the first one has stored */
         gb_cuda_choose_from(&gb_cuda_linear_kernels, &problem)->describe(&problem);
-        call->has_prepared_rows = true; /* by the first product, where it takes such */
     }
     check(gb_cuda_launch_list_run(call->launches, stream), "multiplying");
 }
@@ -207,15 +207,22 @@ static double bench_rows(const bench_shape *shape, const weights *w, size_t rows
     y.data = allocate(rows * shape->outputs * sizeof *values);
     check(cudaMemcpy(x.data, values, rows * shape->inputs * sizeof *values, cudaMemcpyHostToDevice),
           "copying rows");
-    scratch.prepared = allocate((size_t)larger(gb_cuda_prepared_bytes(rows, shape->inputs, w->matrix.dtype),
-                                               gb_cuda_int8_rows_bytes(rows, shape->inputs)));
+    const gb_cuda_call *const part = &call;
+    const gb_cuda_problem problem = {.operands = call.operands, .parts = &part, .count = 1, .live = 1};
+    const gb_cuda_kernel *kernel = gb_cuda_choose_from(&gb_cuda_linear_kernels, &problem);
+    gb_cuda_prepared input = {0};
+    if (kernel->input) {
+        input = kernel->input(&problem);
+        input.data = allocate((size_t)gb_cuda_prepared_size(&input));
+        call.input = &input;
+    }
     scratch.bytes =
         allocate((size_t)larger(gb_cuda_gemv_scratch(&call), gb_cuda_gemm_wgmma_int8_scratch(&call)) + 1);
     scratch.arrivals = allocate(GB_CUDA_ARRIVALS * sizeof *scratch.arrivals);
     check(cudaMemset(scratch.arrivals, 0, GB_CUDA_ARRIVALS * sizeof *scratch.arrivals), "clearing");
     const double seconds = time_of_product(&call, w, stream);
     gb_cuda_launch_list_destroy(&launches);
-    void *const all[] = {x.data, y.data, scratch.prepared, scratch.bytes, scratch.arrivals};
+    void *const all[] = {x.data, y.data, input.data, scratch.bytes, scratch.arrivals};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         check(cudaFree(all[i]), "freeing");
     free(values);

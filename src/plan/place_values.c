@@ -70,50 +70,54 @@ static size_t best_hole(const placer *p, uint64_t size) {
 }
 
 /* Extends the arena; a hole at its end is used first. */
-static gumbel_status take_end(placer *p, gb_place *place, gumbel_error *error) {
+static gumbel_status take_end(placer *p, uint64_t size, uint64_t *offset, gumbel_error *error) {
     uint64_t end = p->plan->arena_bytes;
-    place->offset = end;
+    *offset = end;
     if (p->hole_count > 0) {
         const hole *last = &p->holes[p->hole_count - 1];
         if (last->offset + last->size == end) {
-            place->offset = last->offset;
+            *offset = last->offset;
             p->hole_count--;
         }
     }
-    if (!gb_add_size(place->offset, place->size, &p->plan->arena_bytes) || p->plan->arena_bytes > INT64_MAX)
+    if (!gb_add_size(*offset, size, &p->plan->arena_bytes) || p->plan->arena_bytes > INT64_MAX)
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "the step's values together are too large");
     return GUMBEL_OK;
 }
 
-static gumbel_status take(placer *p, gb_ref value, gumbel_error *error) {
-    gb_place *place = &p->plan->places[value];
-    if (place->in_arena)
-        return GUMBEL_OK; /* an if's result: stored by the first region's move */
-    place->in_arena = true;
-    GB_TRY(value_bytes(p, value, &place->size, error));
-    size_t index = best_hole(p, place->size);
+static gumbel_status take(placer *p, uint64_t size, uint64_t *offset, gumbel_error *error) {
+    size_t index = best_hole(p, size);
     if (index == p->hole_count)
-        return take_end(p, place, error);
+        return take_end(p, size, offset, error);
     hole *found = &p->holes[index];
-    place->offset = found->offset;
-    found->offset += place->size;
-    found->size -= place->size;
+    *offset = found->offset;
+    found->offset += size;
+    found->size -= size;
     if (found->size == 0)
         delete_hole(p, index);
     return GUMBEL_OK;
 }
 
-/* Makes the value's bytes a hole, joined with its neighbours. */
-static gumbel_status give_back(placer *p, const gb_place *place, gumbel_error *error) {
+static gumbel_status take_value(placer *p, gb_ref value, gumbel_error *error) {
+    gb_place *place = &p->plan->places[value];
+    if (place->in_arena)
+        return GUMBEL_OK; /* an if's result: stored by the first region's move */
+    place->in_arena = true;
+    GB_TRY(value_bytes(p, value, &place->size, error));
+    return take(p, place->size, &place->offset, error);
+}
+
+/* Makes the bytes a hole, joined with its neighbours. */
+static gumbel_status give_back(placer *p, uint64_t offset, uint64_t size, gumbel_error *error) {
     void *holes = p->holes;
     if (!gb_grow(&holes, &p->capacity, p->hole_count + 1, sizeof *p->holes))
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the plan");
     p->holes = holes;
     size_t i = 0;
-    while (i < p->hole_count && p->holes[i].offset < place->offset)
+    while (i < p->hole_count && p->holes[i].offset < offset)
         i++;
     memmove(p->holes + i + 1, p->holes + i, (p->hole_count - i) * sizeof *p->holes);
-    p->holes[i] = (hole){place->offset, place->size};
+    p->holes[i] = (hole){offset, size};
     p->hole_count++;
     if (i + 1 < p->hole_count && p->holes[i].offset + p->holes[i].size == p->holes[i + 1].offset) {
         p->holes[i].size += p->holes[i + 1].size;
@@ -134,13 +138,19 @@ static gumbel_status release(placer *p, uint32_t s, gb_ref value, gumbel_error *
     if (!p->plan->places[storage].in_arena || p->last_use[storage] != s + 1)
         return GUMBEL_OK;
     p->last_use[storage] = 0;
-    return give_back(p, &p->plan->places[storage], error);
+    const gb_place *place = &p->plan->places[storage];
+    return give_back(p, place->offset, place->size, error);
 }
 
 static gumbel_status take_results(placer *p, uint32_t s, gumbel_error *error) {
     const gb_step *step = &p->plan->steps[s];
     for (uint32_t i = 0; i < step->result_count; i++)
-        GB_TRY(take(p, step->results[i], error));
+        GB_TRY(take_value(p, step->results[i], error));
+    for (uint32_t i = 0; i < p->plan->buffer_count; i++) {
+        gb_plan_buffer *buffer = &p->plan->buffers[i];
+        if (buffer->first == s)
+            GB_TRY(take(p, buffer->size, &buffer->offset, error));
+    }
     return GUMBEL_OK;
 }
 
@@ -150,6 +160,11 @@ static gumbel_status release_values(placer *p, uint32_t s, gumbel_error *error) 
         GB_TRY(release(p, s, step->operands[i], error));
     for (uint32_t i = 0; i < step->result_count; i++)
         GB_TRY(release(p, s, step->results[i], error));
+    for (uint32_t i = 0; i < p->plan->buffer_count; i++) {
+        const gb_plan_buffer *buffer = &p->plan->buffers[i];
+        if (buffer->last == s)
+            GB_TRY(give_back(p, buffer->offset, buffer->size, error));
+    }
     return GUMBEL_OK;
 }
 
@@ -158,6 +173,19 @@ static gumbel_status place_in_order(placer *p, gumbel_error *error) {
         GB_TRY(take_results(p, s, error));
         GB_TRY(release_values(p, s, error));
     }
+    return GUMBEL_OK;
+}
+
+gumbel_status gb_plan_add_buffer(gb_plan *plan, uint32_t first, uint32_t last, uint64_t size,
+                                 gumbel_error *error) {
+    void *buffers = plan->buffers;
+    uint64_t aligned;
+    if (!gb_align_size(size, ALIGNMENT, &aligned) || aligned > INT64_MAX)
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "a buffer of the plan is out of range");
+    if (!gb_grow(&buffers, &plan->buffer_capacity, (size_t)plan->buffer_count + 1, sizeof *plan->buffers))
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the plan");
+    plan->buffers = buffers;
+    plan->buffers[plan->buffer_count++] = (gb_plan_buffer){.first = first, .last = last, .size = aligned};
     return GUMBEL_OK;
 }
 

@@ -19,6 +19,8 @@ static gumbel_status run_passes(gb_plan *plan, const gb_plan_options *options, g
     GB_TRY(gb_plan_remove_dead_steps(plan, error));
     if (options->fuse && options->supports)
         GB_TRY(gb_plan_fuse(plan, options, error));
+    if (options->finish_steps)
+        GB_TRY(options->finish_steps(plan, options->user, error));
     return gb_plan_place_values(plan, options, error);
 }
 
@@ -48,6 +50,7 @@ gumbel_status gb_plan_create(const gb_program *program, const gb_plan_options *o
 void gb_plan_destroy(gb_plan *plan) {
     if (!plan)
         return;
+    gb_free(plan->buffers);
     gb_free(plan->steps);
     gb_free(plan->fused);
     gb_free(plan->places);

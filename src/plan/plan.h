@@ -38,6 +38,12 @@ typedef struct gb_place {
     uint64_t size;   /* in_arena: bytes at the largest batch */
 } gb_place;
 
+/* Memory of a backend's beside the values, from the step that fills it to the last that reads it. */
+typedef struct gb_plan_buffer {
+    uint32_t first, last;
+    uint64_t offset, size; /* as a gb_place's */
+} gb_plan_buffer;
+
 struct gb_plan;
 
 typedef struct gb_plan_options {
@@ -47,6 +53,8 @@ typedef struct gb_plan_options {
     /* Whether the backend has a kernel for a fused step; called before the step is put into the plan. What
      * it does not support stays as it is. NULL: it supports none. */
     bool (*supports)(const struct gb_plan *plan, const gb_step *candidate, void *user);
+    /* Called when the steps are final, before values are placed: here buffers can be added. NULL: not. */
+    gumbel_status (*finish_steps)(struct gb_plan *plan, void *user, gumbel_error *error);
     void *user;
 } gb_plan_options;
 
@@ -56,6 +64,9 @@ typedef struct gb_plan {
     uint32_t step_count;
     gb_fused *fused;  /* those of the steps */
     gb_place *places; /* [program->value_count] */
+    gb_plan_buffer *buffers;
+    uint32_t buffer_count;
+    size_t buffer_capacity;
     uint64_t arena_bytes;
 } gb_plan;
 
@@ -64,6 +75,10 @@ typedef struct gb_plan {
 gumbel_status gb_plan_create(const gb_program *program, const gb_plan_options *options, gb_plan **plan,
                              gumbel_error *error);
 void gb_plan_destroy(gb_plan *plan);
+
+/* Adds a buffer of that many bytes behind those there are. Errors: MEMORY, FORMAT (a size out of range). */
+gumbel_status gb_plan_add_buffer(gb_plan *plan, uint32_t first, uint32_t last, uint64_t size,
+                                 gumbel_error *error);
 
 /* A step's name: its op's, or that of the fused step. */
 const char *gb_step_name(const gb_step *step);

@@ -98,7 +98,8 @@ static inline void attend(const attention_case *c, const tokens *t, gb_cuda_tens
     merged.rank = 2;
     merged.dims[1] *= merged.dims[2];
     gb_cuda_scratch scratch = {0};
-    const gb_cuda_epilogue epilogue = {&merged, NULL};
+    const gb_cuda_prepared epilogue = {.as = &merged,
+                                       .data = device_copy(NULL, gb_cuda_elements(&merged) * 3)};
     gb_cuda_call call = {
         .node = &node,
         .operands = {&tensors[0], &tensors[1], &tensors[2], &tensors[3], &tensors[4], &caches[0], &caches[1]},
@@ -111,21 +112,20 @@ static inline void attend(const attention_case *c, const tokens *t, gb_cuda_tens
     static const uint32_t zeros[GB_CUDA_ARRIVALS];
     scratch.bytes = device_copy(NULL, scratch_from(&gb_cuda_attention_kernels, &call));
     scratch.arrivals = device_copy(zeros, sizeof zeros);
-    scratch.prepared = device_copy(NULL, gb_cuda_elements(&merged) * 3);
     const bool is_prepared = has_epilogue(&gb_cuda_attention_kernels, &call);
     if (!is_prepared)
         call.epilogue = NULL;
     launch_from(&gb_cuda_attention_kernels, &call);
     fetch_tensor(&tensors[6], y);
     if (is_prepared)
-        check_prepared(scratch.prepared, y, all, merged.dims[1]);
+        check_prepared(epilogue.data, y, all, merged.dims[1]);
     for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++)
         free_on_device(&tensors[i]);
     for (size_t i = 0; i < 3; i++)
         free(rows[i]);
     assert_cuda(cudaFree(scratch.bytes));
     assert_cuda(cudaFree(scratch.arrivals));
-    assert_cuda(cudaFree(scratch.prepared));
+    assert_cuda(cudaFree(epilogue.data));
 }
 
 static inline double rounded(bool to_bf16, float x) {

@@ -5,6 +5,7 @@
 #ifndef GUMBEL_TESTS_CUDA_LAUNCHING_H
 #define GUMBEL_TESTS_CUDA_LAUNCHING_H
 
+#include "backends/cuda/lowering/activations.h"
 #include "cuda/device_memory.h"
 
 /* A problem with calls of its own, which have a list of launches. */
@@ -12,6 +13,7 @@ typedef struct test_problem {
     gb_cuda_problem problem;
     gb_cuda_call calls[GB_MAX_FUSED_NODES];
     const gb_cuda_call *parts[GB_MAX_FUSED_NODES];
+    gb_cuda_prepared input; /* of its products */
     gb_cuda_launch_list launches;
 } test_problem;
 
@@ -39,13 +41,27 @@ static inline test_problem *new_problem(const gb_cuda_problem *of) {
 }
 
 static inline void free_problem(test_problem *t) {
+    assert_cuda(cudaFree(t->input.data)); /* waits for the device */
     gb_cuda_launch_list_destroy(&t->launches);
     free(t);
 }
 
+/* Has the products' input prepared as the kernel wants it, unless the calls have one. */
+static inline void prepare_input(test_problem *t, const gb_cuda_kernel *kernel) {
+    if (!kernel->input)
+        return;
+    t->input = kernel->input(&t->problem);
+    t->input.data = device_copy(NULL, (size_t)gb_cuda_prepared_size(&t->input));
+    for (uint32_t i = 0; i < t->problem.count; i++) {
+        t->calls[i].input = &t->input;
+        t->calls[i].prepares_input = true;
+    }
+}
+
 /* Describes the launches, enqueues them and frees the problem. */
-static inline void run_problem(test_problem *t, void (*describe)(const gb_cuda_problem *problem)) {
-    describe(&t->problem);
+static inline void run_problem(test_problem *t, const gb_cuda_kernel *kernel) {
+    prepare_input(t, kernel);
+    kernel->describe(&t->problem);
     assert_cuda(gb_cuda_launch_list_run(&t->launches, NULL));
     free_problem(t);
 }
@@ -70,7 +86,7 @@ static inline const gb_cuda_kernel *kernel_from(const gb_cuda_registry *registry
 
 static inline void launch_problem(const gb_cuda_registry *registry, const gb_cuda_problem *problem) {
     test_problem *t = new_problem(problem);
-    run_problem(t, kernel_from(registry, t)->describe);
+    run_problem(t, kernel_from(registry, t));
 }
 
 static inline gb_cuda_problem problem_of_call(const gb_cuda_call *const *call) {
@@ -143,7 +159,7 @@ static inline bool launch_fused(gb_fused_kind kind, const gb_cuda_problem *probl
     test_problem *t = new_problem(problem);
     const gb_cuda_kernel *kernel = gb_cuda_choose(&step, &t->problem);
     if (kernel)
-        run_problem(t, kernel->describe);
+        run_problem(t, kernel);
     else
         free_problem(t);
     return kernel != NULL;

@@ -67,7 +67,7 @@ typedef struct layer {
     gb_node nodes[STEPS];
     gb_cuda_call calls[STEPS];
     gb_cuda_scratch scratch;
-    gb_cuda_epilogue epilogue;
+    gb_cuda_prepared epilogue;
     int32_t *run_first;
 } layer;
 
@@ -182,7 +182,7 @@ static layer *make_layer(bool is_tiled) {
         l->heads[i].dims[1] = heads;
         l->heads[i].dims[2] = SIZE;
     }
-    l->scratch.prepared = device_copy(NULL, TOKENS * WIDTH * 3);
+    l->epilogue.data = device_copy(NULL, TOKENS * WIDTH * 3);
     l->scratch.arrivals = device_copy(zeros, sizeof zeros);
     l->run_first = device_copy(NULL, (TOKENS + 1) * sizeof *l->run_first);
     set_nodes(l, is_tiled);
@@ -197,7 +197,7 @@ static void free_layer(layer *l) {
                                             &l->taps, &l->rate, &l->bias, &l->norm, &l->tail};
     for (size_t i = 0; i < sizeof result / sizeof *result; i++)
         free_on_device(result[i]);
-    assert_cuda(cudaFree(l->scratch.prepared));
+    assert_cuda(cudaFree(l->epilogue.data));
     assert_cuda(cudaFree(l->scratch.arrivals));
     assert_cuda(cudaFree(l->run_first));
     free(l);
@@ -260,7 +260,7 @@ static void run(bool is_tiled, bool is_one, size_t at_once, layer_results *resul
             run_op(alone[i], &l->calls[i]);
         fetch_tensor(&l->result[RESULT], results->y + first * WIDTH);
         if (is_one)
-            check_prepared(l->scratch.prepared, results->y + first * WIDTH, count, WIDTH);
+            check_prepared(l->epilogue.data, results->y + first * WIDTH, count, WIDTH);
     }
     assert_cuda(cudaMemcpy(results->states, l->tail.data, sizeof results->states, cudaMemcpyDeviceToHost));
     free_layer(l);

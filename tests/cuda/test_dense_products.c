@@ -30,12 +30,6 @@ static const case_of large_cases[] = {{GB_BF16, 64, {1025, 1290, 1024}}, {GB_BF1
 static const case_of wide_cases[] = {
     {GB_BF16, 72, {8200, 1030, 1}}, {GB_BF16, 8712, {20, 3, 1}}, {GB_BF16, 2056, {3000, 2900, 2910}}};
 
-static gb_cuda_scratch new_scratch(const case_of *c, size_t rows) {
-    const uint64_t bytes = gb_cuda_prepared_bytes(rows, c->inputs, GB_BF16);
-    return (gb_cuda_scratch){.prepared = device_copy(NULL, (size_t)bytes),
-                             .wgmma_blocks = gb_cuda_wgmma_blocks()};
-}
-
 typedef struct matrix {
     float *values; /* as they are rounded */
     gb_cuda_tensor tensor;
@@ -63,7 +57,7 @@ static matrix new_matrix(const case_of *c, size_t outputs, uint64_t *random) {
 static void multiply(const case_of *c, const matrix *matrices, const float *x, size_t rows, bool is_prefill,
                      bool together, float **y) {
     gb_cuda_tensor from = device_tensor(GB_F32, x, 2, rows, c->inputs, 1), to[MATRICES];
-    gb_cuda_scratch scratch = new_scratch(c, rows);
+    gb_cuda_scratch scratch = {.wgmma_blocks = gb_cuda_wgmma_blocks()};
     gb_cuda_call calls[MATRICES];
     const gb_cuda_call *list[MATRICES];
     for (size_t i = 0; i < MATRICES; i++) {
@@ -83,7 +77,6 @@ static void multiply(const case_of *c, const matrix *matrices, const float *x, s
         free_on_device(&to[i]);
     }
     free_on_device(&from);
-    assert_cuda(cudaFree(scratch.prepared));
 }
 
 /* y = weight x, of one row. */

@@ -375,8 +375,6 @@ static bool mix(const mixture *c, const inputs *in, size_t first, size_t tokens,
     };
     for (int i = 0; i < GB_EXPERTS_PARTS; i++)
         memcpy(calls[i].operands, operands[i], sizeof operands[i]);
-    scratch.prepared =
-        device_copy(NULL, gb_cuda_prepared_bytes(tokens * c->choices, c->hidden + c->size, GB_QUANTIZED));
     scratch.bytes = device_copy(NULL, scratch_bytes(c, tokens, &calls[GB_EXPERTS_DOWN]));
     const gb_cuda_call routers[] = {
         {.operands = {&x, &in->router}, .results = {&logits}, .scratch = &scratch},
@@ -401,7 +399,6 @@ static bool mix(const mixture *c, const inputs *in, size_t first, size_t tokens,
     free_on_device(&weights);
     free_on_device(&logits);
     free_on_device(&shared_logit);
-    assert_cuda(cudaFree(scratch.prepared));
     assert_cuda(cudaFree(scratch.bytes));
     return were_together;
 }

@@ -120,8 +120,6 @@ static gb_node node_of(const matrix *m, gb_op op) {
 
 /* Launches calls of one input together; the counters are left as they were. */
 static void launch_together(const gb_cuda_registry *registry, gb_cuda_call *calls, uint32_t count) {
-    const gb_cuda_tensor *x = calls[0].operands[0];
-    const size_t columns = x->dims[x->rank - 1];
     gb_cuda_scratch scratch = {.wgmma_blocks = gb_cuda_wgmma_blocks()};
     const gb_cuda_call *parts[GB_CUDA_MOST_JOINED];
     for (uint32_t i = 0; i < count; i++) {
@@ -129,7 +127,6 @@ static void launch_together(const gb_cuda_registry *registry, gb_cuda_call *call
         parts[i] = &calls[i];
     }
     static const uint32_t zeros[GB_CUDA_ARRIVALS];
-    scratch.prepared = device_copy(NULL, gb_cuda_int8_rows_bytes(gb_cuda_elements(x) / columns, columns));
     scratch.bytes = device_copy(NULL, scratch_from(registry, calls));
     scratch.arrivals = device_copy(zeros, sizeof zeros);
     const gb_cuda_problem problem = {.parts = parts, .count = count};
@@ -138,7 +135,6 @@ static void launch_together(const gb_cuda_registry *registry, gb_cuda_call *call
     uint32_t left[GB_CUDA_ARRIVALS];
     assert_cuda(cudaMemcpy(left, scratch.arrivals, sizeof left, cudaMemcpyDeviceToHost));
     assert_memory_equal(left, zeros, sizeof left);
-    assert_cuda(cudaFree(scratch.prepared));
     assert_cuda(cudaFree(scratch.bytes));
     assert_cuda(cudaFree(scratch.arrivals));
 }

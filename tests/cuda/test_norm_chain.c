@@ -102,7 +102,7 @@ static void launch_apart(const norms_step *s) {
 }
 
 /* The results of all of a case's ops, [count, ROWS, width], in one launch or in one each. */
-static void run_case(const chain_case *c, bool is_chain, gb_cuda_scratch *scratch, float *results) {
+static void run_case(const chain_case *c, bool is_chain, void *prepared, float *results) {
     uint64_t random = 11;
     gb_cuda_tensor x = random_tensor(ROWS, c->width, &random), others[MOST_OPS], result[MOST_OPS];
     gb_cuda_call calls[MOST_OPS] = {0};
@@ -114,11 +114,10 @@ static void run_case(const chain_case *c, bool is_chain, gb_cuda_scratch *scratc
         result[k] = device_tensor(GB_F32, NULL, 2, ROWS, c->width, 1);
         calls[k] = (gb_cuda_call){.node = &nodes[c->parts[k]],
                                   .operands = {k ? &result[k - 1] : &x, &others[k]},
-                                  .results = {&result[k]},
-                                  .scratch = scratch};
+                                  .results = {&result[k]}};
         list[k] = &calls[k];
     }
-    const gb_cuda_epilogue epilogue = {&result[c->count - 1], NULL};
+    const gb_cuda_prepared epilogue = {.as = &result[c->count - 1], .data = prepared};
     calls[c->count - 1].epilogue = is_chain ? &epilogue : NULL;
     make_norms(&step, c->parts, list, c->count, NULL, 0, true);
     if (is_chain)
@@ -142,13 +141,12 @@ static void same_bits_as_alone(void **unused) {
         const size_t count = (size_t)c->count * ROWS * c->width;
         float *expected = calloc(count, sizeof *expected), *found = calloc(count, sizeof *found);
         assert_true(expected && found);
-        gb_cuda_scratch scratch = {0};
-        scratch.prepared = device_copy(NULL, 8 * ((size_t)c->width + 32) * 3);
-        run_case(c, false, &scratch, expected);
-        run_case(c, true, &scratch, found);
+        void *prepared = device_copy(NULL, 8 * ((size_t)c->width + 32) * 3);
+        run_case(c, false, prepared, expected);
+        run_case(c, true, prepared, found);
         assert_memory_equal(expected, found, count * sizeof *found);
-        check_prepared(scratch.prepared, found + (size_t)(c->count - 1) * ROWS * c->width, ROWS, c->width);
-        assert_cuda(cudaFree(scratch.prepared));
+        check_prepared(prepared, found + (size_t)(c->count - 1) * ROWS * c->width, ROWS, c->width);
+        assert_cuda(cudaFree(prepared));
         free(expected);
         free(found);
     }
@@ -195,12 +193,12 @@ static bool run_products(const product_case *c, bool together, float *results, u
     uint64_t random = 21;
     const size_t prepared_size = 8 * ((size_t)c->width + 32) * 3;
     memset(prepared, 0, prepared_size);
-    gb_cuda_scratch scratch = {.prepared = device_copy(prepared, prepared_size)};
+    gb_cuda_scratch scratch = {0};
+    void *const on_device = device_copy(prepared, prepared_size);
     gb_cuda_tensor x = random_tensor(1, c->width, &random), other = random_tensor(1, c->width, &random),
                    weight = random_tensor(1, c->width, &random);
     gb_cuda_tensor sum = device_tensor(GB_F32, NULL, 2, 1, c->width, 1), row = sum, matrices[MOST_PRODUCTS],
                    result[MOST_PRODUCTS];
-    const gb_cuda_tensor next = {.format.group = (uint32_t)c->group, .int8_input = c->group > 0};
     x.rank = other.rank = 2;
     x.dims[1] = other.dims[1] = x.dims[0];
     x.dims[0] = other.dims[0] = 1;
@@ -212,7 +210,7 @@ static bool run_products(const product_case *c, bool together, float *results, u
     static const part parts[] = {ADD, NORM};
     norms_step step;
     add.scratch = norm.scratch = &scratch;
-    const gb_cuda_epilogue epilogue = {&row, &next};
+    const gb_cuda_prepared epilogue = {GB_CUDA_BYTES_BY_GROUPS, (uint32_t)c->group, 0, &row, on_device};
     norm.epilogue = c->group > 0 ? &epilogue : NULL;
     for (uint32_t i = 0; i < c->count; i++) {
         matrices[i] = random_matrix(c, c->outputs[i], &random);
@@ -233,8 +231,8 @@ static bool run_products(const product_case *c, bool together, float *results, u
         free_on_device(&result[i]);
         free_on_device(&matrices[i]);
     }
-    assert_cuda(cudaMemcpy(prepared, scratch.prepared, prepared_size, cudaMemcpyDeviceToHost));
-    assert_cuda(cudaFree(scratch.prepared));
+    assert_cuda(cudaMemcpy(prepared, on_device, prepared_size, cudaMemcpyDeviceToHost));
+    assert_cuda(cudaFree(on_device));
     gb_cuda_tensor *const rows[] = {&x, &other, &weight, &sum, &row};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         free_on_device(rows[i]);
@@ -331,7 +329,8 @@ static bool run_linears(const linear_case *c, bool together, float *results, uin
     uint64_t random = 31;
     const size_t prepared_size = 8 * ((size_t)c->width + 32) * 3;
     memset(prepared, 0, prepared_size);
-    gb_cuda_scratch scratch = {.prepared = device_copy(prepared, prepared_size)};
+    gb_cuda_scratch scratch = {0};
+    void *const on_device = device_copy(prepared, prepared_size);
     gb_cuda_tensor x = random_row(c->width, &random), others[LINEAR_OPS], rows[LINEAR_OPS],
                    matrices[MOST_PRODUCTS], result[MOST_PRODUCTS];
     gb_cuda_call ops[LINEAR_OPS] = {0}, products[MOST_PRODUCTS] = {0};
@@ -351,7 +350,8 @@ static bool run_linears(const linear_case *c, bool together, float *results, uin
         products[i] = (gb_cuda_call){
             .operands = {&rows[LINEAR_OPS - 1], &matrices[i]}, .results = {&result[i]}, .scratch = &scratch};
     }
-    const gb_cuda_epilogue epilogue = {&rows[LINEAR_OPS - 1], &matrices[0]};
+    const gb_cuda_prepared epilogue = {GB_CUDA_BYTES_BY_GROUPS, matrices[0].format.group, 0,
+                                       &rows[LINEAR_OPS - 1], on_device};
     ops[LINEAR_OPS - 1].epilogue = &epilogue;
     norms_step step;
     make_norms(&step, parts, chain, LINEAR_OPS, list, MOST_PRODUCTS, c->keeps_row);
@@ -370,8 +370,8 @@ static bool run_linears(const linear_case *c, bool together, float *results, uin
         free_on_device(&matrices[i]);
     }
     free_on_device(&x);
-    assert_cuda(cudaMemcpy(prepared, scratch.prepared, prepared_size, cudaMemcpyDeviceToHost));
-    assert_cuda(cudaFree(scratch.prepared));
+    assert_cuda(cudaMemcpy(prepared, on_device, prepared_size, cudaMemcpyDeviceToHost));
+    assert_cuda(cudaFree(on_device));
     return is_one;
 }
 

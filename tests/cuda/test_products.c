@@ -143,15 +143,11 @@ static void run_product(const gb_cuda_registry *registry, const product *p) {
                          .results = {p->y},
                          .scratch = &scratch,
                          .row_class = p->is_prefill ? GB_CUDA_SHORT_PROMPT : GB_CUDA_ONE_ROW};
-    size_t columns = p->x->dims[p->x->rank - 1];
-    scratch.prepared =
-        device_copy(NULL, gb_cuda_prepared_bytes(gb_cuda_elements(p->x) / columns, columns, GB_QUANTIZED));
     static const uint32_t zeros[GB_CUDA_ARRIVALS];
     scratch.bytes = device_copy(NULL, scratch_from(registry, &call));
     scratch.arrivals = device_copy(zeros, sizeof zeros);
     launch_from(registry, &call);
     assert_cuda(cudaGetLastError());
-    assert_cuda(cudaFree(scratch.prepared)); /* waits for the device */
     assert_cuda(cudaFree(scratch.bytes));
     assert_cuda(cudaFree(scratch.arrivals));
 }

@@ -20,8 +20,7 @@ typedef struct chain {
     uint32_t parts[GB_MAX_FUSED_NODES];                   /* one more than the call that is that part */
     gb_cuda_tensor tensors[MOST_TENSORS];
     uint32_t tensor_count;
-    gb_cuda_tensor product; /* the weight that the last result is prepared for */
-    gb_cuda_epilogue epilogue;
+    gb_cuda_prepared epilogue;
     gb_cuda_tensor as; /* the last result's bytes in the shape that it takes */
     size_t rows;
     gb_dtype weights;
@@ -140,13 +139,15 @@ static gb_cuda_tensor *rotate(chain *c, const rotary *r, gb_cuda_tensor *x) {
 /* The result is prepared in bytes for a product of rows of that many columns, or where the group is 0 as
  * bfloat16. */
 static void prepare_for(chain *c, gb_cuda_tensor *result, size_t columns, uint32_t group) {
-    c->product = (gb_cuda_tensor){.int8_input = group > 0, .format = {.group = group}};
     c->as = (gb_cuda_tensor){.data = result->data, .dtype = GB_F32, .rank = 2};
     c->as.dims[0] = gb_cuda_elements(result) / columns;
     c->as.dims[1] = columns;
     for (uint32_t i = 0; i < c->count; i++)
         if (c->calls[i].results[0] == result) {
-            c->epilogue = (gb_cuda_epilogue){&c->as, &c->product};
+            c->epilogue =
+                (gb_cuda_prepared){.layout = group > 0 ? GB_CUDA_BYTES_BY_GROUPS : GB_CUDA_BF16_ROWS,
+                                   .group = group,
+                                   .as = &c->as};
             c->calls[i].epilogue = &c->epilogue;
         }
 }
@@ -359,13 +360,13 @@ typedef struct outcome {
     size_t size;
 } outcome;
 
-static outcome fetch_outcome(const chain *c, const gb_cuda_scratch *scratch, size_t prepared_bytes) {
+static outcome fetch_outcome(const chain *c, size_t prepared_bytes) {
     outcome result = {.size = prepared_bytes};
     for (uint32_t i = 0; i < c->count; i++)
         result.size += (c->live >> i & 1u) ? gb_cuda_elements(c->calls[i].results[0]) * sizeof(float) : 0;
     result.bytes = malloc(result.size);
     assert_non_null(result.bytes);
-    assert_cuda(cudaMemcpy(result.bytes, scratch->prepared, prepared_bytes, cudaMemcpyDeviceToHost));
+    assert_cuda(cudaMemcpy(result.bytes, c->epilogue.data, prepared_bytes, cudaMemcpyDeviceToHost));
     size_t at = prepared_bytes;
     for (uint32_t i = 0; i < c->count; i++)
         if ((c->live >> i & 1u)) {
@@ -414,13 +415,14 @@ static outcome run_chain(const chain_case *which, size_t rows, gb_dtype weights,
         prepares ? gb_cuda_prepared_bytes(c.as.dims[0], c.as.dims[1], GB_QUANTIZED) : 0;
     void *zeros = calloc(1, prepared_bytes + 1);
     assert_non_null(zeros);
-    gb_cuda_scratch scratch = {.prepared = device_copy(zeros, prepared_bytes + 1)};
+    gb_cuda_scratch scratch = {0};
+    c.epilogue.data = device_copy(zeros, prepared_bytes + 1);
     free(zeros);
     for (uint32_t i = 0; i < c.count; i++)
         c.calls[i].scratch = &scratch;
     launch_chain(&c, how);
-    const outcome result = fetch_outcome(&c, &scratch, prepared_bytes);
-    assert_cuda(cudaFree(scratch.prepared));
+    const outcome result = fetch_outcome(&c, prepared_bytes);
+    assert_cuda(cudaFree(c.epilogue.data));
     free_chain(&c);
     return result;
 }

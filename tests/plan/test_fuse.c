@@ -31,7 +31,8 @@ static bool take_patterns(const gb_plan *plan, const gb_step *candidate, void *u
 typedef bool (*taking)(const gb_plan *plan, const gb_step *candidate, void *user);
 
 static gb_plan *new_plan(const gb_program *program, taking supports) {
-    const gb_plan_options options = {TOKENS, SLOTS, true, supports, NULL};
+    const gb_plan_options options = {
+        .step_tokens = TOKENS, .rows = SLOTS, .fuse = true, .supports = supports};
     gb_plan *plan;
     gumbel_error error;
     assert_ok(gb_plan_create(program, &options, &plan, &error), &error);

@@ -144,6 +144,21 @@ static void write_result(const shadow *s, const gb_step *step, gb_ref value) {
             assert_holds(s, step->operands[i]); /* results do not overlap operands */
 }
 
+/* Buffers are filled by their first step beside its results, and hold until their last one has ended. */
+static void walk_buffers(const shadow *s, uint32_t step) {
+    for (uint32_t i = 0; i < s->plan->buffer_count; i++) {
+        const gb_plan_buffer *buffer = &s->plan->buffers[i];
+        const gb_ref owner = (gb_ref)s->plan->program->value_count + i;
+        assert_true(buffer->offset % GRANULE == 0 && buffer->offset + buffer->size <= s->plan->arena_bytes);
+        for (uint64_t g = buffer->offset / GRANULE; g < (buffer->offset + buffer->size) / GRANULE; g++) {
+            if (buffer->first == step)
+                s->owners[g] = owner;
+            else if (buffer->first < step && step <= buffer->last)
+                assert_int_equal(s->owners[g], owner);
+        }
+    }
+}
+
 /* Follows one path through the branches. */
 static void walk(const gb_plan *plan, bool take) {
     shadow s = {plan, malloc((size_t)(plan->arena_bytes / GRANULE + 1) * sizeof(gb_ref))};
@@ -156,6 +171,10 @@ static void walk(const gb_plan *plan, bool take) {
                 assert_holds(&s, step->operands[i]);
         for (uint32_t i = 0; i < step->result_count; i++)
             write_result(&s, step, step->results[i]);
+        walk_buffers(&s, at - 1);
+        for (uint32_t i = 0; i < step->operand_count; i++)
+            if (step->operands[i] != GB_NO_VALUE)
+                assert_holds(&s, step->operands[i]); /* nor do buffers */
         if (step->kind == GB_STEP_JUMP || (step->kind == GB_STEP_BRANCH && !take)) {
             assert_true(step->target >= at && step->target <= plan->step_count);
             at = step->target;
@@ -182,6 +201,19 @@ static bool take_at_random(const gb_plan *plan, const gb_step *candidate, void *
     assert_int_equal(candidate->kind, GB_STEP_FUSED);
     *state = *state * 1664525u + 1013904223u;
     return (*state >> 8) % 4 != 0;
+}
+
+/* Of random sizes and lives. */
+static gumbel_status add_buffers(gb_plan *plan, void *user, gumbel_error *error) {
+    (void)user;
+    for (uint32_t count = random_below(12); count > 0 && plan->step_count > 0; count--) {
+        const uint32_t first = random_below(plan->step_count),
+                       last = first + random_below(plan->step_count - first);
+        const gumbel_status status = gb_plan_add_buffer(plan, first, last, 1 + random_below(5000), error);
+        if (status != GUMBEL_OK)
+            return status;
+    }
+    return GUMBEL_OK;
 }
 
 /* The nodes of a step in order, as far as they are there. */
@@ -244,7 +276,12 @@ static void fused_steps_keep_order_and_places(void **unused) {
     for (uint32_t seed = 0; seed < 400; seed++) {
         uint32_t state = random_state = seed;
         gb_program *program = random_program();
-        gb_plan_options options = {1 + random_below(300), 1 + random_below(9), true, take_at_random, &state};
+        gb_plan_options options = {.step_tokens = 1 + random_below(300),
+                                   .rows = 1 + random_below(9),
+                                   .fuse = true,
+                                   .supports = take_at_random,
+                                   .finish_steps = add_buffers,
+                                   .user = &state};
         gb_plan *plan;
         gumbel_error error;
         assert_ok(gb_plan_create(program, &options, &plan, &error), &error);
@@ -263,7 +300,8 @@ static void nothing_needed_is_overwritten(void **unused) {
         random_state = seed;
         gb_program *program = random_program();
         for (int fuse = 0; fuse < 2; fuse++) {
-            gb_plan_options options = {1 + random_below(300), 1 + random_below(9), fuse, NULL, NULL};
+            gb_plan_options options = {
+                .step_tokens = 1 + random_below(300), .rows = 1 + random_below(9), .fuse = fuse};
             gb_plan *plan;
             gumbel_error error;
             assert_ok(gb_plan_create(program, &options, &plan, &error), &error);
@@ -289,7 +327,7 @@ static void sizes_out_of_range(void **unused) {
     for (gb_ref i = 0; i < program->value_count; i++)
         if (program->values[i].kind == GB_VALUE_RESULT && program->values[i].type.shape.rank == 2)
             program->values[i].type.shape.dims[1] = INT64_MAX / 8;
-    gb_plan_options options = {16, 1, true, NULL, NULL};
+    gb_plan_options options = {.step_tokens = 16, .rows = 1, .fuse = true};
     assert_fails(gb_plan_create(program, &options, &plan, &error), GUMBEL_ERROR_FORMAT, &error,
                  "out of range");
     options.rows = 0;

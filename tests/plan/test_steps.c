@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 static gb_plan *new_plan(const gb_program *program, bool fuse) {
-    gb_plan_options options = {8, 2, fuse, NULL, NULL};
+    gb_plan_options options = {.step_tokens = 8, .rows = 2, .fuse = fuse};
     gb_plan *plan;
     gumbel_error error;
     assert_ok(gb_plan_create(program, &options, &plan, &error), &error);

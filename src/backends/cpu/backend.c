@@ -123,8 +123,10 @@ static gumbel_status prepare(cpu_backend *b, const gb_backend_options *options, 
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "%d threads: expected 1 or more, or 0 for all cores",
                        options->threads);
     unsigned threads = options->threads > 0 ? (unsigned)options->threads : gb_available_cores();
-    gb_plan_options plan_options = {options->step_tokens, gb_most_rows(options), options->fuse,
-                                    gb_chain_supports, NULL};
+    gb_plan_options plan_options = {.step_tokens = options->step_tokens,
+                                    .rows = gb_most_rows(options),
+                                    .fuse = options->fuse,
+                                    .supports = gb_chain_supports};
     GB_TRY(gb_plan_create(b->program, &plan_options, &b->plan, error));
     GB_TRY(gb_slots_create(b->program, options->slots, options->max_context, options->snapshots, &b->slots,
                            error));

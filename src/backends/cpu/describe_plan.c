@@ -7,8 +7,10 @@ enum { WIDTH = 20 };
 
 gumbel_status gb_cpu_describe_plan(const gb_program *program, const gb_backend_options *options,
                                    const gb_text_sink *sink, gumbel_error *error) {
-    const gb_plan_options plan_options = {options->step_tokens, gb_most_rows(options), options->fuse,
-                                          gb_chain_supports, NULL};
+    const gb_plan_options plan_options = {.step_tokens = options->step_tokens,
+                                          .rows = gb_most_rows(options),
+                                          .fuse = options->fuse,
+                                          .supports = gb_chain_supports};
     const gb_vector_kernels *vector;
     gb_plan *plan;
     GB_TRY(gb_choose_vector_kernels(options->cpu_isa, &vector, error));

@@ -88,8 +88,7 @@ static bool decode_has_epilogue(const gb_cuda_problem *problem) {
     const attention a = attention_of(call);
     if (!call->epilogue || gb_cuda_epilogue_columns(call) != a.heads * a.values.size)
         return false;
-    const gb_cuda_tensor *weight = call->epilogue->weight;
-    return !weight || !weight->int8_input || a.values.size % weight->format.group == 0;
+    return call->epilogue->group == 0 || a.values.size % call->epilogue->group == 0;
 }
 
 static void describe_decode(const gb_cuda_problem *problem) {
@@ -135,10 +134,10 @@ static void describe_float(const gb_cuda_problem *problem) {
 }
 
 static const gb_cuda_kernel kernels[] = {
-    {"attention_decode", supports_decode, describe_decode, decode_scratch, decode_has_epilogue, false},
-    {"attention_prefill", supports_prefill, describe_prefill, nullptr, nullptr, false},
-    {"attention_float_spans", is_few, describe_few_in_float, few_in_float_scratch, nullptr, false},
-    {"attention_float", nullptr, describe_float, nullptr, nullptr, false},
+    {"attention_decode", supports_decode, describe_decode, decode_scratch, decode_has_epilogue, nullptr},
+    {"attention_prefill", supports_prefill, describe_prefill, nullptr, nullptr, nullptr},
+    {"attention_float_spans", is_few, describe_few_in_float, few_in_float_scratch, nullptr, nullptr},
+    {"attention_float", nullptr, describe_float, nullptr, nullptr, nullptr},
 };
 
 extern "C" const gb_cuda_registry gb_cuda_attention_kernels = {kernels, sizeof kernels / sizeof *kernels};

@@ -243,8 +243,7 @@ bool gb_cuda_delta_has_epilogue(const gb_cuda_problem *problem) {
     if (!result->epilogue ||
         gb_cuda_epilogue_columns(result) != problem->operands[GB_DELTA_MEMORY]->dims[0] * SIZE)
         return false;
-    const gb_cuda_tensor *weight = result->epilogue->weight;
-    return !weight || !weight->int8_input || SIZE % weight->format.group == 0;
+    return result->epilogue->group == 0 || SIZE % result->epilogue->group == 0;
 }
 
 /* Up to so many runs are done soonest by several blocks a head; more keep the device busy anyway. */

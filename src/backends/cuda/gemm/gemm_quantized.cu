@@ -138,14 +138,14 @@ static void with_format(const gb_cuda_tensor *weight, const product &p, const Ad
 }
 
 void gb_cuda_quantized_few(const gb_cuda_call *call, const row_lists &lists) {
-    const product p = product_of(call->operands[1], gb_cuda_prepare(call, call->operands[0]));
+    const product p = product_of(call->operands[1], gb_cuda_prepare(call));
     with_format(call->operands[1], p, [&](auto bits, auto units) {
         add_few<decltype(bits)::value, decltype(units)::value>(call, p, lists);
     });
 }
 
 void gb_cuda_quantized_many(const gb_cuda_call *call, const row_lists &lists) {
-    const product p = product_of(call->operands[1], gb_cuda_prepare(call, call->operands[0]));
+    const product p = product_of(call->operands[1], gb_cuda_prepare(call));
     with_format(call->operands[1], p, [&](auto bits, auto units) {
         add_many<decltype(bits)::value, decltype(units)::value>(call, p, lists);
     });

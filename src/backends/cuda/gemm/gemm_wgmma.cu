@@ -150,5 +150,5 @@ void gb_cuda_wgmma_product(const gb_cuda_call *call, const prepared_rows &x, con
 }
 
 void gb_cuda_gemm_wgmma(const gb_cuda_call *call) {
-    gb_cuda_wgmma_product(call, gb_cuda_prepare(call, call->operands[0]), call->operands[1], all_rows(call));
+    gb_cuda_wgmma_product(call, gb_cuda_prepare(call), call->operands[1], all_rows(call));
 }

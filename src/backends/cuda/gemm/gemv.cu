@@ -104,11 +104,11 @@ static void launch(gb_cuda_launch_list *launches, const gemv_products &p, const 
 
 /* ---- What others call --------------------------------------------------------------------------------- */
 
-void gb_cuda_gemv_pairs(const gb_cuda_call *call, const gb_cuda_tensor *x, const gb_cuda_tensor *weight,
-                        const row_lists &lists) {
+void gb_cuda_gemv_pairs(const gb_cuda_call *call, const row_lists &lists) {
+    const gb_cuda_tensor *weight = call->operands[1];
     gemv_products p = products_of(weight);
     add_matrix(p, weight, data_of<float>(call->results[0]));
-    p.x = gb_cuda_prepare(call, x);
+    p.x = gb_cuda_prepare(call);
     p.rows = (uint32_t)lists.rows;
     p.tile_rows = 1;
     p.expert = lists.expert;
@@ -129,7 +129,7 @@ void gb_cuda_gemv(const gb_cuda_call *const *calls, uint32_t count) {
     gemv_products p = products_of(weight);
     for (uint32_t i = 0; i < count; i++)
         add_matrix(p, calls[i]->operands[1], data_of<float>(calls[i]->results[0]));
-    p.x = gb_cuda_prepare(calls[0], x);
+    p.x = gb_cuda_prepare(calls[0]);
     p.rows = p.tile_rows = (uint32_t)x->dims[0];
     p.partial = reinterpret_cast<float *>(calls[0]->scratch->bytes);
     p.arrivals = calls[0]->scratch->arrivals;

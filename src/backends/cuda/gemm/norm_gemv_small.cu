@@ -57,7 +57,7 @@ static void launch(const norm_gemv_small &p, gb_dtype dtype, uint32_t blocks, gb
 /* Rows that are prepared in bfloat16 are one block's. */
 static bool is_supported(const norm_chain &c) {
     return can_launch(c) && c.width <= MOST_WIDTH && norm_piece(c.width) == 4 &&
-           (!c.prepared.values || c.prepared.group > 0);
+           (!c.prepared.is_there() || c.prepared.group > 0);
 }
 
 /* The chain, whose last result is always stored, and the products behind it; returns how many blocks they

@@ -79,40 +79,62 @@ uint64_t gb_cuda_prepared_bytes(uint64_t rows, uint64_t columns, gb_dtype weight
     return rounded_rows(rows) * units_of(columns) * (UNIT_WORDS * sizeof(uint32_t) + beside);
 }
 
-static prepared_rows place_for(const gb_cuda_call *call, const gb_cuda_tensor *x,
-                               const gb_cuda_tensor *weight) {
-    const size_t columns = x->dims[x->rank - 1], rows = gb_cuda_elements(x) / columns;
-    prepared_rows place = {};
-    place.units = units_of(columns);
-    place.values = reinterpret_cast<uint32_t *>(call->scratch->prepared);
-    if (gb_cuda_supports_wgmma(call, weight)) {
-        place.pair_rows = rounded_rows(rows);
-        place.has_rest = weight->dtype == GB_BF16;
-        return place;
+static size_t rows_of(const gb_cuda_tensor *x) {
+    return gb_cuda_elements(x) / x->dims[x->rank - 1];
+}
+
+uint64_t gb_cuda_prepared_size(const gb_cuda_prepared *prepared) {
+    const gb_cuda_tensor *x = prepared->as;
+    const uint64_t rows = rows_of(x), columns = x->dims[x->rank - 1];
+    switch (prepared->layout) {
+    case GB_CUDA_BYTES_SWIZZLED:
+    case GB_CUDA_BYTES_BY_LANES:
+        return gb_cuda_int8_rows_bytes(rows, columns);
+    case GB_CUDA_BF16_PAIRS_AND_REST:
+        return gb_cuda_prepared_bytes(rows, columns, GB_BF16);
+    default:
+        return gb_cuda_prepared_bytes(rows, columns, GB_QUANTIZED);
     }
-    place.sums = reinterpret_cast<float *>(place.values + rows * place.units * UNIT_WORDS);
-    if (weight && weight->int8_input && !gb_cuda_is_prompt(call))
-        place.group = weight->format.group;
+}
+
+gb_cuda_prepared gb_cuda_input_of(const gb_cuda_call *product) {
+    const gb_cuda_tensor *weight = product->operands[1];
+    gb_cuda_prepared input = {};
+    input.as = product->operands[0];
+    if (gb_cuda_supports_wgmma(product, weight)) {
+        input.layout = weight->dtype == GB_BF16 ? GB_CUDA_BF16_PAIRS_AND_REST : GB_CUDA_BF16_PAIRS;
+    } else if (weight->int8_input && !gb_cuda_is_prompt(product)) {
+        input.layout = GB_CUDA_BYTES_BY_GROUPS;
+        input.group = weight->format.group;
+    }
+    return input;
+}
+
+static prepared_rows place_of(const gb_cuda_prepared *prepared) {
+    const gb_cuda_tensor *x = prepared->as;
+    const size_t rows = rows_of(x);
+    prepared_rows place = {};
+    place.units = units_of(x->dims[x->rank - 1]);
+    place.values = static_cast<uint32_t *>(prepared->data);
+    place.group = prepared->group;
+    place.has_rest = prepared->layout == GB_CUDA_BF16_PAIRS_AND_REST;
+    if (place.has_rest || prepared->layout == GB_CUDA_BF16_PAIRS)
+        place.pair_rows = rounded_rows(rows);
+    else
+        place.sums = reinterpret_cast<float *>(place.values + rows * place.units * UNIT_WORDS);
     return place;
 }
 
-uint32_t gb_cuda_prepared_kind(const gb_cuda_call *call, const gb_cuda_tensor *x,
-                               const gb_cuda_tensor *weight) {
-    const prepared_rows place = place_for(call, x, weight);
-    return place.pair_rows == 0 ? (uint32_t)place.group : place.has_rest ? 2 : 1;
-}
-
 prepared_rows gb_cuda_epilogue_rows(const gb_cuda_call *call) {
-    const gb_cuda_epilogue *epilogue = call->epilogue;
-    return epilogue ? place_for(call, epilogue->as, epilogue->weight) : prepared_rows{};
+    return call->epilogue ? place_of(call->epilogue) : prepared_rows{};
 }
 
-prepared_rows gb_cuda_prepare(const gb_cuda_call *call, const gb_cuda_tensor *x) {
-    const prepared_rows place = place_for(call, x, call->operands[1]);
-    const size_t columns = x->dims[x->rank - 1];
-    if (!call->has_prepared_rows)
-        launch_prepare(call, row_source{data_of<const float>(x), columns, nullptr, 1},
-                       gb_cuda_elements(x) / columns, place);
+prepared_rows gb_cuda_prepare(const gb_cuda_call *product) {
+    const gb_cuda_tensor *x = product->operands[0];
+    const prepared_rows place = place_of(product->input);
+    if (product->prepares_input)
+        launch_prepare(product, row_source{data_of<const float>(x), x->dims[x->rank - 1], nullptr, 1},
+                       rows_of(x), place);
     return place;
 }
 

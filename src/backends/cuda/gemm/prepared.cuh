@@ -34,6 +34,11 @@ struct prepared_rows {
     size_t pair_rows; /* the number of rows, a multiple of 8, of the layout by pairs of units; 0: by rows */
     size_t group;  /* 64 or more columns divide: they are rounded to 8 bits in groups of that many; 0: not */
     bool has_rest; /* by pairs of units: beside the rows stands what rounding left */
+
+    /* Whether rows are prepared at all; while kernels are chosen there is no memory for them yet. */
+    bool is_there() const {
+        return units > 0;
+    }
 };
 
 /* The size of the largest of the numbers that 2, 4, .. neighbouring lanes have; NaN if there is one. */
@@ -175,8 +180,8 @@ inline size_t gb_cuda_epilogue_columns(const gb_cuda_call *call) {
     return as->dims[as->rank - 1];
 }
 
-/* Prepares rows x [rows, columns] for the product of a call in its scratch, unless they are there. */
-gb_cuda::prepared_rows gb_cuda_prepare(const gb_cuda_call *call, const gb_cuda_tensor *x);
+/* The input of a product, which is prepared by a launch that is added unless one before has stored it. */
+gb_cuda::prepared_rows gb_cuda_prepare(const gb_cuda_call *product);
 
 /* Prepares for each entry of the lists its row of x by pairs of units in the memory of `to`; entries of -1
  * are left out. */

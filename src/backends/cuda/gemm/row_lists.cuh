@@ -57,8 +57,7 @@ enum { GB_CUDA_LISTED_TILE_ROWS = 64 };
 void gb_cuda_quantized_few(const gb_cuda_call *call, const gb_cuda::row_lists &lists);
 void gb_cuda_quantized_many(const gb_cuda_call *call, const gb_cuda::row_lists &lists);
 /* gemv.cu: of a packed matrix, pair by pair; lists.expert is given. */
-void gb_cuda_gemv_pairs(const gb_cuda_call *call, const gb_cuda_tensor *x, const gb_cuda_tensor *weight,
-                        const gb_cuda::row_lists &lists);
+void gb_cuda_gemv_pairs(const gb_cuda_call *call, const gb_cuda::row_lists &lists);
 /* gemv_bf16.cu: likewise, of a matrix that it takes. */
 bool gb_cuda_supports_pairs_bf16(const gb_cuda_tensor *weight);
 void gb_cuda_gemv_bf16_pairs(const gb_cuda_call *call, const gb_cuda_tensor *x, const gb_cuda_tensor *weight,

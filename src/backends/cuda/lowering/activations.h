@@ -15,16 +15,18 @@ extern "C" {
 
 #include "backends/cuda/lowering/kernels.h"
 
-/* Bytes that rows of that many columns take for a weight of that dtype (GB_QUANTIZED or GB_BF16); the caller
- * has checked that the product is in range. */
+/* How a product's kernel wants its input: that of packed and other quantized matrices and of wgmma, and that
+ * of integer ones in the layout given. */
+gb_cuda_prepared gb_cuda_input_of(const gb_cuda_call *product);
+gb_cuda_prepared gb_cuda_int8_input_of(const gb_cuda_call *product, gb_cuda_layout layout);
+
+/* Bytes of prepared rows, of the sizes that `as` has; the caller has checked that the product is in range. */
+uint64_t gb_cuda_prepared_size(const gb_cuda_prepared *prepared);
+
+/* Bytes that rows of that many columns take for a weight of that dtype (GB_QUANTIZED or GB_BF16), and rounded
+ * to 8 bits per row; likewise. */
 uint64_t gb_cuda_prepared_bytes(uint64_t rows, uint64_t columns, gb_dtype weight);
-
-/* The same rounded to 8 bits per row (gemm/int8/rows.cuh). */
 uint64_t gb_cuda_int8_rows_bytes(uint64_t rows, uint64_t columns);
-
-/* The layout of prepared rows for a weight, as a number. */
-uint32_t gb_cuda_prepared_kind(const gb_cuda_call *call, const gb_cuda_tensor *x,
-                               const gb_cuda_tensor *weight);
 
 #ifdef __cplusplus
 }

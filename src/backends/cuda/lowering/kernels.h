@@ -41,7 +41,6 @@ typedef struct gb_cuda_scratch {
     uint8_t *bytes; /* for one op at a time: the largest gb_cuda_scratch_bytes of the plan */
     uint64_t size;
     uint32_t *arrivals;    /* [GB_CUDA_ARRIVALS] zeros, as every kernel leaves them */
-    uint8_t *prepared;     /* prepared rows (activations.h) of one tensor */
     uint32_t wgmma_blocks; /* gb_cuda_wgmma_blocks() */
 } gb_cuda_scratch;
 
@@ -57,11 +56,25 @@ typedef struct gb_cuda_versions {
     const int32_t *from, *to;
 } gb_cuda_versions;
 
-/* Epilogue: result 0 is also stored as prepared rows of the next GEMM. */
-typedef struct gb_cuda_epilogue {
-    const gb_cuda_tensor *as;     /* its bytes, in the shape of the GEMM's input */
-    const gb_cuda_tensor *weight; /* the GEMM's; NULL: one with bfloat16 activations */
-} gb_cuda_epilogue;
+/* How the rows of a product's input are prepared: gemm/prepared.cuh, gemm/int8/rows.cuh. */
+typedef enum gb_cuda_layout {
+    GB_CUDA_BF16_ROWS,
+    GB_CUDA_BYTES_BY_GROUPS,
+    GB_CUDA_BF16_PAIRS,
+    GB_CUDA_BF16_PAIRS_AND_REST,
+    GB_CUDA_BYTES_SWIZZLED, /* rounded by rows */
+    GB_CUDA_BYTES_BY_LANES
+} gb_cuda_layout;
+
+/* Prepared rows: a value of the plan, stored by the step that computes it (its epilogue) or by the first
+ * product that reads it. */
+typedef struct gb_cuda_prepared {
+    gb_cuda_layout layout;
+    uint32_t group;           /* BYTES_BY_GROUPS: columns of one; else 0 */
+    uint32_t rotation;        /* of bytes by rows */
+    const gb_cuda_tensor *as; /* the value, in the shape of the product's input */
+    void *data;
+} gb_cuda_prepared;
 
 /* Of how many rows an op is, by which its kernel is chosen. All other tokens than prompts' are decoded; rows
  * that want a next token are counted like these. */
@@ -91,8 +104,9 @@ typedef struct gb_cuda_call {
     gb_cuda_scratch *scratch;
     gb_cuda_row_class row_class;
     bool allows_bf16;                 /* attention may use bfloat16: no call of a float32 program */
-    bool has_prepared_rows;           /* of a GEMM: scratch->prepared has its input */
-    const gb_cuda_epilogue *epilogue; /* NULL: result 0 is written as it is alone */
+    const gb_cuda_prepared *input;    /* of a product whose kernel wants it */
+    bool prepares_input;              /* no launch before has stored it */
+    const gb_cuda_prepared *epilogue; /* where result 0 is stored, too; NULL: nowhere */
     gb_cuda_launch_list *launches;    /* to which its launches are added */
 } gb_cuda_call;
 
@@ -114,9 +128,10 @@ typedef struct gb_cuda_kernel {
     void (*describe)(const gb_cuda_problem *problem);
     uint64_t (*scratch)(
         const gb_cuda_problem *problem); /* bytes, NULL: none; the largest batch's are enough for all */
-    bool (*has_epilogue)(
-        const gb_cuda_problem *problem); /* whether it has the calls' epilogue; NULL: never */
-    bool reads_prepared; /* reads scratch->prepared, stored by this launch or an earlier one */
+    /* Whether it stores the calls' epilogues; NULL: never. */
+    bool (*has_epilogue)(const gb_cuda_problem *problem);
+    /* How it wants the input of the products prepared, but for the data; NULL: it reads the value itself. */
+    gb_cuda_prepared (*input)(const gb_cuda_problem *problem);
 } gb_cuda_kernel;
 
 /* Kernels for one kind of problem, in order of preference. */

@@ -2,6 +2,7 @@
  *
  * The registry of y = x * weight^T, of one matrix or of several with the same x.
  */
+#include "backends/cuda/lowering/activations.h"
 #include "backends/cuda/lowering/kernels.h"
 
 static const gb_cuda_tensor *weight_of(const gb_cuda_problem *problem) {
@@ -42,7 +43,7 @@ static bool supports_int8(const gb_cuda_problem *problem) {
 static void describe_each(const gb_cuda_problem *problem, void (*describe)(const gb_cuda_call *call)) {
     for (uint32_t i = 0; i < problem->count; i++) {
         gb_cuda_call call = *problem->parts[i];
-        call.has_prepared_rows = call.has_prepared_rows || i > 0;
+        call.prepares_input = call.prepares_input && i == 0;
         describe(&call);
     }
 }
@@ -149,20 +150,32 @@ static void describe_gemv_float(const gb_cuda_problem *problem) {
     gb_cuda_gemv_float(problem->parts[0]);
 }
 
+/* ---- Inputs -------------------------------------------------------------------------------------------- */
+
+static gb_cuda_prepared input_of(const gb_cuda_problem *problem) {
+    return gb_cuda_input_of(problem->parts[0]);
+}
+static gb_cuda_prepared swizzled_input(const gb_cuda_problem *problem) {
+    return gb_cuda_int8_input_of(problem->parts[0], GB_CUDA_BYTES_SWIZZLED);
+}
+static gb_cuda_prepared input_by_lanes(const gb_cuda_problem *problem) {
+    return gb_cuda_int8_input_of(problem->parts[0], GB_CUDA_BYTES_BY_LANES);
+}
+
 static const gb_cuda_kernel kernels[] = {
-    {"gemv_int8", supports_gemv_int8, describe_gemv_int8, wgmma_int8_scratch, NULL, false},
-    {"gemm_wgmma_int8", supports_wgmma_int8, describe_wgmma_int8, wgmma_int8_scratch, NULL, false},
-    {"gemm_mma_int8", supports_mma_int8, describe_mma_int8, NULL, NULL, false},
-    {"gemm_int8", supports_int8, describe_int8, NULL, NULL, false},
-    {"gemv", supports_gemv, describe_gemv, gemv_scratch, NULL, true},
-    {"gemv_small", supports_gemv_small, describe_gemv_small, NULL, NULL, false},
-    {"gemv_bf16", supports_gemv_bf16, describe_gemv_bf16, NULL, NULL, false},
-    {"gemm_bf16", supports_gemm_bf16, describe_gemm_bf16, NULL, NULL, false},
-    {"gemm_wgmma", supports_wgmma, describe_wgmma, NULL, NULL, true},
-    {"gemv_quantized", supports_gemv_quantized, describe_gemv_quantized, NULL, NULL, true},
-    {"gemm_quantized", supports_gemm_quantized, describe_gemm_quantized, NULL, NULL, true},
-    {"gemm_float", supports_gemm_float, describe_gemm_float, NULL, NULL, false},
-    {"gemv_float", supports_one, describe_gemv_float, NULL, NULL, false},
+    {"gemv_int8", supports_gemv_int8, describe_gemv_int8, wgmma_int8_scratch, NULL, swizzled_input},
+    {"gemm_wgmma_int8", supports_wgmma_int8, describe_wgmma_int8, wgmma_int8_scratch, NULL, swizzled_input},
+    {"gemm_mma_int8", supports_mma_int8, describe_mma_int8, NULL, NULL, input_by_lanes},
+    {"gemm_int8", supports_int8, describe_int8, NULL, NULL, swizzled_input},
+    {"gemv", supports_gemv, describe_gemv, gemv_scratch, NULL, input_of},
+    {"gemv_small", supports_gemv_small, describe_gemv_small, NULL, NULL, NULL},
+    {"gemv_bf16", supports_gemv_bf16, describe_gemv_bf16, NULL, NULL, NULL},
+    {"gemm_bf16", supports_gemm_bf16, describe_gemm_bf16, NULL, NULL, NULL},
+    {"gemm_wgmma", supports_wgmma, describe_wgmma, NULL, NULL, input_of},
+    {"gemv_quantized", supports_gemv_quantized, describe_gemv_quantized, NULL, NULL, input_of},
+    {"gemm_quantized", supports_gemm_quantized, describe_gemm_quantized, NULL, NULL, input_of},
+    {"gemm_float", supports_gemm_float, describe_gemm_float, NULL, NULL, NULL},
+    {"gemv_float", supports_one, describe_gemv_float, NULL, NULL, NULL},
 };
 
 const gb_cuda_registry gb_cuda_linear_kernels = {kernels, sizeof kernels / sizeof *kernels};

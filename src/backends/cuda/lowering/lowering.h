@@ -37,9 +37,19 @@ typedef struct gb_cuda_step {
     const gb_cuda_kernel *kernel; /* NULL: a branch or jump */
     gb_cuda_problem problem;
     gb_cuda_call *calls;               /* [problem.count], of its parts */
-    gb_cuda_epilogue epilogue;         /* of one of them */
     uint32_t first_launch, end_launch; /* in the list; none where the step is left out */
 } gb_cuda_step;
+
+/* Prepared rows in the arena, from the step that stores them to the last that reads them. */
+typedef struct gb_cuda_prepared_value {
+    gb_cuda_prepared rows;
+    gb_ref storage; /* of the value that is prepared */
+    uint32_t first, last;
+} gb_cuda_prepared_value;
+
+static inline gb_cuda_prepared_value *gb_cuda_prepared_value_of(const gb_cuda_prepared *rows) {
+    return (gb_cuda_prepared_value *)(uintptr_t)rows; /* it is the first member */
+}
 
 typedef struct gb_cuda_lowered {
     gb_cuda_class class;
@@ -49,6 +59,8 @@ typedef struct gb_cuda_lowered {
     gb_cuda_call *calls;     /* memory of theirs */
     const gb_cuda_call **parts;
     const gb_cuda_tensor **operands;
+    gb_cuda_prepared_value *prepared; /* [prepared_count], as the plan's buffers */
+    uint32_t prepared_count;
     gb_cuda_launch_list launches; /* of the bound sizes, once described */
     bool is_described, has_branches;
     uint32_t rows;      /* that are bound */
@@ -79,8 +91,7 @@ void gb_cuda_lowered_bind(gb_cuda_lowered *lowered, uint32_t tokens, uint32_t ro
 /* Describes the launches of the bound sizes, unless that is done. Errors: MEMORY. */
 gumbel_status gb_cuda_lowered_describe(gb_cuda_lowered *lowered, gumbel_error *error);
 
-/* Bytes of scratch, and of prepared rows, that the launches of the bound sizes take. */
+/* Bytes of scratch that the launches of the bound sizes take. */
 uint64_t gb_cuda_lowered_scratch(const gb_cuda_lowered *lowered);
-uint64_t gb_cuda_lowered_prepared(const gb_cuda_lowered *lowered);
 
 #endif

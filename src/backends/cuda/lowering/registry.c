@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "backends/cuda/lowering/activations.h"
 #include "backends/cuda/lowering/kernels.h"
 
 #define COUNT(array) (uint32_t)(sizeof(array) / sizeof *(array))
@@ -29,7 +30,7 @@ static bool always(const gb_cuda_problem *problem) {
 /* Whether the rows that are normalized are those of the next GEMM. */
 static bool norms_whole_rows(const gb_cuda_problem *problem) {
     const gb_cuda_tensor *x = problem->parts[0]->operands[0];
-    const gb_cuda_epilogue *epilogue = problem->parts[0]->epilogue;
+    const gb_cuda_prepared *epilogue = problem->parts[0]->epilogue;
     return epilogue && epilogue->as->dims[epilogue->as->rank - 1] == x->dims[x->rank - 1];
 }
 
@@ -44,7 +45,7 @@ static uint64_t top_ids_scratch(const gb_cuda_problem *problem) {
 }
 
 static const gb_cuda_kernel node_kernels[GB_OP_LIMIT] = {
-#define GB_OP(number, NAME, name, ...) [number] = {#name, NULL, describe_##name, NULL, NULL, false},
+#define GB_OP(number, NAME, name, ...) [number] = {#name, NULL, describe_##name, NULL, NULL, NULL},
 #include "program/ops.def"
 #undef GB_OP
 };
@@ -103,24 +104,27 @@ static const gb_cuda_kernel sample[] = {
     {.name = "sample", .describe = describe_sample, .scratch = sample_scratch}};
 static const gb_cuda_kernel move[] = {{.name = "move", .describe = describe_move}};
 
-static const gb_cuda_kernel experts[] = {
-    {"expert_mlp", gb_cuda_supports_experts, gb_cuda_expert_mlp, gb_cuda_experts_scratch, NULL, true}};
+static gb_cuda_prepared input_of_experts(const gb_cuda_problem *problem) {
+    return gb_cuda_input_of(problem->parts[GB_EXPERTS_GATE_UP]);
+}
+
+static const gb_cuda_kernel experts[] = {{"expert_mlp", gb_cuda_supports_experts, gb_cuda_expert_mlp,
+                                          gb_cuda_experts_scratch, NULL, input_of_experts}};
 static const gb_cuda_kernel delta[] = {
-    {"delta_step", gb_cuda_supports_delta, gb_cuda_delta_step, NULL, gb_cuda_delta_has_epilogue, false}};
+    {"delta_step", gb_cuda_supports_delta, gb_cuda_delta_step, NULL, gb_cuda_delta_has_epilogue, NULL}};
 static const gb_cuda_kernel heads[] = {
-    {"head_chain", gb_cuda_supports_heads, gb_cuda_head_chain, NULL, NULL, false}};
+    {"head_chain", gb_cuda_supports_heads, gb_cuda_head_chain, NULL, NULL, NULL}};
 static const gb_cuda_kernel norms[] = {
-    {"norm_chain", gb_cuda_supports_norms, gb_cuda_norm_chain, NULL, always, false}};
+    {"norm_chain", gb_cuda_supports_norms, gb_cuda_norm_chain, NULL, always, NULL}};
 static const gb_cuda_kernel gated[] = {
-    {"gate_chain", gb_cuda_supports_gated, gb_cuda_gate_chain, NULL, always, false}};
+    {"gate_chain", gb_cuda_supports_gated, gb_cuda_gate_chain, NULL, always, NULL}};
 static const gb_cuda_kernel logprob[] = {
-    {"sample_logprob", NULL, gb_cuda_sample_with_logprob, gb_cuda_sample_logprob_scratch, NULL, false}};
+    {"sample_logprob", NULL, gb_cuda_sample_with_logprob, gb_cuda_sample_logprob_scratch, NULL, NULL}};
 static const gb_cuda_kernel norm_linears[] = {
-    {"norm_gemv_small", gb_cuda_supports_norm_gemv_small, gb_cuda_norm_gemv_small, NULL, always, false},
-    {"norm_gemv", gb_cuda_supports_norm_gemv, gb_cuda_norm_gemv, NULL, gb_cuda_norm_gemv_has_epilogue,
-     false}};
+    {"norm_gemv_small", gb_cuda_supports_norm_gemv_small, gb_cuda_norm_gemv_small, NULL, always, NULL},
+    {"norm_gemv", gb_cuda_supports_norm_gemv, gb_cuda_norm_gemv, NULL, gb_cuda_norm_gemv_has_epilogue, NULL}};
 static const gb_cuda_kernel rows[] = {
-    {"row_chain", gb_cuda_supports_rows, gb_cuda_row_chain, NULL, always, false}};
+    {"row_chain", gb_cuda_supports_rows, gb_cuda_row_chain, NULL, always, NULL}};
 
 static gb_cuda_registry registry_of_kind(gb_fused_kind kind) {
     switch (kind) {

@@ -112,7 +112,7 @@ static expert_values values_in(const gb_cuda_scratch *scratch, size_t tokens, si
 static expert_inner inner_of(const gb_cuda_problem *problem, const expert_values &values, size_t tokens) {
     const gb_cuda_tensor *const *operands = problem->operands;
     const gb_cuda_call *route = problem->parts[GB_EXPERTS_ROUTE];
-    const prepared_rows x = gb_cuda_prepare(problem->parts[GB_EXPERTS_GATE_UP], operands[GB_EXPERTS_X]);
+    const prepared_rows x = gb_cuda_prepare(problem->parts[GB_EXPERTS_GATE_UP]);
     expert_inner p = {};
     p.weight = matrices_of(operands[GB_EXPERTS_GATE_UP_WEIGHT], tokens);
     p.x = reinterpret_cast<const uint4 *>(x.values);

@@ -86,7 +86,7 @@ static gate_chain chain_of(const gb_cuda_problem *problem) {
     g.other = operand_view(problem->operands[GB_GATED_OTHER], problem->parts[GB_GATED_OTHER_SLICE]);
     g.stored = data_of<float>(last->results[0]);
     g.prepared = gb_cuda_epilogue_rows(last);
-    g.columns = g.prepared.values ? (unsigned)gb_cuda_epilogue_columns(last) : width;
+    g.columns = g.prepared.is_there() ? (unsigned)gb_cuda_epilogue_columns(last) : width;
     g.parts = width / g.columns;
     return c;
 }
@@ -95,7 +95,7 @@ static gate_chain chain_of(const gb_cuda_problem *problem) {
 static unsigned columns_of_thread(const gate_chain &c) {
     const gate &g = c.of;
     const size_t group = g.prepared.group;
-    if (!g.prepared.values)
+    if (!g.prepared.is_there())
         return c.rows > FEW_ROWS && g.columns % 4 == 0 ? 4 : 2;
     const bool is_warps = (group == 32 || group == 64 || group == 128) && g.columns % group == 0;
     return !is_warps ? 0 : group == 128 ? 4 : 2;

@@ -52,6 +52,8 @@ static gumbel_status place_tensors(gb_cuda_launches *l, gb_cuda_lowered *lowered
         lowered->tensors[l->program->inputs[i].value].data = inputs->device + inputs->offsets[i];
     for (gb_ref i = 0; i < l->program->value_count; i++)
         lowered->tensors[i].data = lowered->tensors[lowered->plan->places[i].storage].data;
+    for (uint32_t i = 0; i < lowered->prepared_count; i++)
+        lowered->prepared[i].rows.data = l->arena + lowered->plan->buffers[i].offset;
     return place_logits(l, lowered, error);
 }
 
@@ -93,7 +95,7 @@ static gumbel_status lower_classes(gb_cuda_launches *l, const gb_cuda_resources 
 
 /* The largest of what the classes take of each kind of memory, and of the logits. */
 typedef struct memory_sizes {
-    uint64_t arena, scratch, prepared, logits;
+    uint64_t arena, scratch, logits;
 } memory_sizes;
 
 static uint64_t larger(uint64_t a, uint64_t b) {
@@ -109,7 +111,6 @@ static memory_sizes sizes_of(const gb_cuda_launches *l) {
             continue;
         sizes.arena = larger(sizes.arena, plan->arena_bytes);
         sizes.scratch = larger(sizes.scratch, gb_cuda_lowered_scratch(&l->of[i]));
-        sizes.prepared = larger(sizes.prepared, gb_cuda_lowered_prepared(&l->of[i]));
         if (logits != GB_NO_VALUE)
             sizes.logits = larger(sizes.logits, plan->places[plan->places[logits].storage].size);
     }
@@ -128,8 +129,6 @@ static gumbel_status reserve(gb_cuda_launches *l, gumbel_error *error) {
     GB_TRY(gb_cuda_allocate(sizes.scratch, "the scratch of kernels", &memory, error));
     l->scratch.bytes = memory;
     l->scratch.size = sizes.scratch;
-    GB_TRY(gb_cuda_allocate(sizes.prepared, "the inputs of products", &memory, error));
-    l->scratch.prepared = memory;
     GB_TRY(gb_cuda_allocate(GB_CUDA_ARRIVALS * sizeof(uint32_t), "counting blocks", &memory, error));
     l->scratch.arrivals = memory;
     return gb_cuda_check(cudaMemsetAsync(memory, 0, GB_CUDA_ARRIVALS * sizeof(uint32_t), l->stream),
@@ -163,7 +162,6 @@ void gb_cuda_launches_destroy(gb_cuda_launches *l) {
         cudaEventDestroy(l->end);
     gb_cuda_free(l->logits);
     gb_cuda_free(l->scratch.bytes);
-    gb_cuda_free(l->scratch.prepared);
     gb_cuda_free(l->scratch.arrivals);
     gb_cuda_free(l->arena);
     gb_cuda_free_pinned(l->condition);

@@ -99,7 +99,7 @@ void gb_cuda_int8_product(const gb_cuda_call *call, const row_lists &lists) {
     const integer_matrix m = {matrix_of(weight), weight->dims[weight->rank - 1]};
     const unsigned tile_rows = lists.expert ? 1 : INT8_ROWS;
     const dim3 grid(blocks_for(lists.rows, tile_rows), blocks_for(lists.outputs, INT8_WARPS));
-    const int8_rows x = gb_cuda_round_rows(call, INT8_SWIZZLED);
+    const int8_rows x = gb_cuda_round_rows(call);
     add_launch(call->launches, "gemm_int8", run_gemm_int8, grid, INT8_WARPS * WARP, 0, m, x, lists, tile_rows,
                data_of<float>(call->results[0]));
 }

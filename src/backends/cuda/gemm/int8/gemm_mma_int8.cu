@@ -118,7 +118,7 @@ static mma_int8 product_of(const gb_cuda_call *const *calls, uint32_t count, con
     mma_int8 p = {};
     for (uint32_t i = 0; i < count; i++)
         p.of[i] = gb_cuda_int8_matrix(calls[i], &p.tiles);
-    p.x = gb_cuda_round_rows(calls[0], INT8_BY_LANE);
+    p.x = gb_cuda_round_rows(calls[0]);
     p.lists = lists;
     p.blocks = (uint32_t)(weight->dims[weight->rank - 1] / GB_TILE_COLUMNS);
     return p;

@@ -123,7 +123,7 @@ static void launch(const gb_cuda_call *call, const int8_gemm &p, size_t tile_row
 
 void gb_cuda_gemm_wgmma_int8(const gb_cuda_call *const *calls, uint32_t count) {
     const row_lists lists = all_rows(calls[0]);
-    const int8_rows x = gb_cuda_round_rows(calls[0], INT8_SWIZZLED);
+    const int8_rows x = gb_cuda_round_rows(calls[0]);
     launch(calls[0], gb_cuda_int8_gemm(calls, count, x, lists, blocks_for(lists.rows, INT8_MOST_TILE_ROWS)),
            lists.rows);
 }
@@ -146,6 +146,6 @@ size_t gb_cuda_wgmma_int8_tile_rows(size_t pairs, size_t experts) {
 }
 
 void gb_cuda_expert_wgmma_int8(const gb_cuda_call *call, const row_lists &lists) {
-    const int8_rows x = gb_cuda_round_entries(call, INT8_SWIZZLED, lists);
+    const int8_rows x = gb_cuda_round_entries(call, lists);
     launch(call, gb_cuda_int8_gemm(&call, 1, x, lists, lists.tile_count), lists.tile_rows);
 }

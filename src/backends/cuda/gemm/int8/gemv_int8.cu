@@ -145,7 +145,7 @@ static void launch_columns(const gb_cuda_call *call, const int8_gemm &p) {
 }
 
 void gb_cuda_gemv_int8(const gb_cuda_call *const *calls, uint32_t count) {
-    const int8_rows x = gb_cuda_round_rows(calls[0], INT8_SWIZZLED);
+    const int8_rows x = gb_cuda_round_rows(calls[0]);
     const int8_gemm p = gb_cuda_int8_gemm(calls, count, x, all_rows(calls[0]), 1);
     if (calls[0]->operands[0]->dims[0] <= 8)
         launch_columns<8>(calls[0], p);

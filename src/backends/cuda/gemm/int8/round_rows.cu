@@ -174,7 +174,7 @@ static unsigned choose_warps(size_t columns) {
 }
 
 /* Stores that many rows in memory. */
-static int8_rows place_rows(uint8_t *memory, int8_layout layout, size_t rows, size_t columns) {
+static int8_rows place_rows(uint8_t *memory, gb_cuda_layout layout, size_t rows, size_t columns) {
     int8_rows to = {};
     to.layout = layout;
     to.padded_rows = padded(rows, 8);
@@ -199,12 +199,20 @@ static void launch(const gb_cuda_call *call, const rounding &r, size_t rows) {
                choose_warps(r.columns) * WARP, 0, r);
 }
 
-int8_rows gb_cuda_round_rows(const gb_cuda_call *call, int8_layout layout) {
-    rounding r = rounding_of(call);
-    const size_t rows = gb_cuda_elements(call->operands[0]) / r.columns;
-    r.to = place_rows(call->scratch->prepared, layout, rows, r.columns);
-    if (!call->has_prepared_rows)
-        launch(call, r, rows);
+gb_cuda_prepared gb_cuda_int8_input_of(const gb_cuda_call *product, gb_cuda_layout layout) {
+    gb_cuda_prepared input = {};
+    input.as = product->operands[0];
+    input.layout = layout;
+    input.rotation = (uint32_t)gb_node_int(product->node, GB_ATTRIBUTE_ROTATION);
+    return input;
+}
+
+int8_rows gb_cuda_round_rows(const gb_cuda_call *product) {
+    rounding r = rounding_of(product);
+    const size_t rows = gb_cuda_elements(product->operands[0]) / r.columns;
+    r.to = place_rows(static_cast<uint8_t *>(product->input->data), product->input->layout, rows, r.columns);
+    if (product->prepares_input)
+        launch(product, r, rows);
     return r.to;
 }
 
@@ -227,11 +235,12 @@ uint64_t gb_cuda_int8_entries_bytes(const gb_cuda_call *call) {
     return most_list_bytes(call) + gb_cuda_int8_rows_bytes(entries_of(call), call->operands[1]->dims[2]);
 }
 
-int8_rows gb_cuda_round_entries(const gb_cuda_call *call, int8_layout layout, const row_lists &lists) {
+int8_rows gb_cuda_round_entries(const gb_cuda_call *call, const row_lists &lists) {
     rounding r = rounding_of(call);
     r.order = lists.order;
     r.x_reuse = lists.x_reuse;
-    r.to = place_rows(call->scratch->bytes + most_list_bytes(call), layout, entries_of(call), r.columns);
+    r.to = place_rows(call->scratch->bytes + most_list_bytes(call), GB_CUDA_BYTES_SWIZZLED, entries_of(call),
+                      r.columns);
     launch(call, r, entries_of(call));
     return r.to;
 }

@@ -18,27 +18,22 @@ namespace gb_cuda {
 
 enum { INT8_BLOCK = 128 /* columns, and bytes of a row */ };
 
-/* How the words of four columns lie in a row of a block. */
-enum int8_layout {
-    INT8_SWIZZLED, /* of a unit the even columns, then the odd ones, in 16-byte pieces swizzled as wgmma.cuh
-                      says */
-    INT8_BY_LANE   /* [4 lanes][units][even, odd]: what each lane of mma.cuh's b reads, 32 bytes */
-};
-
 struct int8_rows {
     uint8_t *codes; /* [blocks, padded_rows, INT8_BLOCK] */
     float *scales;  /* [rows] */
     int32_t *sums;  /* [rows]: of all codes */
     size_t padded_rows;
-    int8_layout layout;
+    gb_cuda_layout layout; /* how the words of four columns lie in a row of a block; swizzled: of a unit the
+                            * even columns, then the odd ones, in 16-byte pieces as wgmma.cuh says; by lanes:
+                            * [4 lanes][units][even, odd], what each lane of mma.cuh's b reads, 32 bytes */
 };
 
 /* Where the four even or odd columns of a quarter of a unit are. */
 __device__ inline uint8_t *int8_quarter(const int8_rows &rows, size_t row, size_t quarter, unsigned odd) {
     const size_t block = quarter / (INT8_BLOCK / 8), piece = quarter / 4 % 4 * 2 + odd;
     uint8_t *of_row = rows.codes + (block * rows.padded_rows + row) * INT8_BLOCK;
-    return rows.layout == INT8_BY_LANE ? of_row + quarter % 4 * 32 + piece * 4
-                                       : of_row + (piece ^ row % 8) * 16 + quarter % 4 * 4;
+    return rows.layout == GB_CUDA_BYTES_BY_LANES ? of_row + quarter % 4 * 32 + piece * 4
+                                                 : of_row + (piece ^ row % 8) * 16 + quarter % 4 * 4;
 }
 
 /* The result of a sum. */
@@ -48,13 +43,13 @@ __device__ inline float int8_result(int32_t sum, float row_scale, float weight_s
 
 } // namespace gb_cuda
 
-/* Rotates and rounds the rows of a call's input in its scratch, unless they are there. */
-gb_cuda::int8_rows gb_cuda_round_rows(const gb_cuda_call *call, gb_cuda::int8_layout layout);
+/* The input of a product, which is rotated and rounded by a launch that is added unless one before has stored
+ * it. */
+gb_cuda::int8_rows gb_cuda_round_rows(const gb_cuda_call *product);
 
 /* The same in the order of experts, behind the lists in the call's scratch.bytes, of which
  * gb_cuda_int8_entries_bytes are needed with the lists. */
-gb_cuda::int8_rows gb_cuda_round_entries(const gb_cuda_call *call, gb_cuda::int8_layout layout,
-                                         const gb_cuda::row_lists &lists);
+gb_cuda::int8_rows gb_cuda_round_entries(const gb_cuda_call *call, const gb_cuda::row_lists &lists);
 uint64_t gb_cuda_int8_entries_bytes(const gb_cuda_call *call);
 
 /* The product of all rows of a call, or with lists.expert of pairs. */
