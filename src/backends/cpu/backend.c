@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/executor.h"
-#include "backends/cpu/kernels/chain.h"
+#include "backends/cpu/kernels/fused.h"
 #include "backends/cpu/limits.h"
 #include "backends/cpu/lock.h"
 #include "backends/cpu/slots.h"
@@ -126,7 +126,7 @@ static gumbel_status prepare(cpu_backend *b, const gb_backend_options *options, 
     gb_plan_options plan_options = {.step_tokens = options->step_tokens,
                                     .rows = gb_most_rows(options),
                                     .fuse = options->fuse,
-                                    .supports = gb_chain_supports};
+                                    .supports = gb_supports_fused};
     GB_TRY(gb_plan_create(b->program, &plan_options, &b->plan, error));
     GB_TRY(gb_slots_create(b->program, options->slots, options->max_context, options->snapshots, &b->slots,
                            error));

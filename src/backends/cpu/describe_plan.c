@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/cpu/cpu.h"
-#include "backends/cpu/kernels/chain.h"
+#include "backends/cpu/kernels/fused.h"
 #include "plan/print_plan.h"
 
 enum { WIDTH = 20 };
@@ -10,7 +10,7 @@ gumbel_status gb_cpu_describe_plan(const gb_program *program, const gb_backend_o
     const gb_plan_options plan_options = {.step_tokens = options->step_tokens,
                                           .rows = gb_most_rows(options),
                                           .fuse = options->fuse,
-                                          .supports = gb_chain_supports};
+                                          .supports = gb_supports_fused};
     const gb_vector_kernels *vector;
     gb_plan *plan;
     GB_TRY(gb_choose_vector_kernels(options->cpu_isa, &vector, error));

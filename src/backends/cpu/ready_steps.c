@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/cpu/ready_steps.h"
 
+#include "backends/cpu/kernels/fused.h"
 #include "base/memory.h"
 
 #include <string.h>
@@ -76,10 +77,11 @@ static gb_kernel_traits traits_of(const gb_ready_step *step) {
     return gb_find_traits(step->kind == GB_STEP_NODE ? step->call.node->op : GB_OP_NONE, false);
 }
 
-static void add_chain(maker *m, gb_ready_step *step) {
-    step->kernel = gb_kernel_chain;
-    gb_chain_make(m->plan, step->planned, m->tensors, &m->steps->chains[m->steps->chain_count++],
-                  &step->call);
+static void add_fused(maker *m, gb_ready_step *step) {
+    const gb_fused_kernel *kernel = gb_find_fused_kernel(m->plan, step->planned);
+    step->kernel = kernel->run;
+    kernel->resolve(m->plan, step->planned, m->tensors, &m->steps->chains[m->steps->chain_count++],
+                    &step->call);
 }
 
 static gumbel_status add_step(maker *m, const gb_step *planned, gumbel_error *error) {
@@ -103,7 +105,7 @@ static gumbel_status add_step(maker *m, const gb_step *planned, gumbel_error *er
     else if (planned->kind == GB_STEP_NODE)
         step.kernel = gb_find_kernel(&step.call, &before);
     else if (planned->kind == GB_STEP_FUSED)
-        add_chain(m, &step);
+        add_fused(m, &step);
     else
         m->rounded = NULL;
     if (planned->kind == GB_STEP_NODE && !step.kernel)

@@ -27,12 +27,9 @@ static size_t planned_bytes(const gb_plan *plan, const gb_node *node) {
 
 /* A chain whose results are all read by others saves nothing. Heads are turned by several threads even where
  * there is one token. */
-bool gb_chain_supports(const gb_plan *plan, const gb_step *step, void *user) {
+bool gb_chain_supports(const gb_plan *plan, const gb_step *step) {
     const gb_fused *fused = step->fused;
     size_t bytes = 0;
-    (void)user;
-    if (fused->kind != GB_FUSED_ROWS)
-        return false;
     for (uint32_t i = 0; i < fused->node_count; i++) {
         if (fused->nodes[i]->op == GB_OP_ROPE)
             return false;

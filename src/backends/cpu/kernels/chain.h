@@ -22,8 +22,8 @@ struct gb_chain {
     uint32_t count;
 };
 
-/* Whether a plan's fused step is a chain that saves passes over memory; user is not used. */
-bool gb_chain_supports(const gb_plan *plan, const gb_step *step, void *user);
+/* Whether a plan's chain saves passes over memory. */
+bool gb_chain_supports(const gb_plan *plan, const gb_step *step);
 
 /* Resolves the chain of such a step: its parts, and of the step's own call, whose operands are set, the
  * results. tensors: by value. */
