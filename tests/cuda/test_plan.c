@@ -189,49 +189,6 @@ static void steps_launch_what_is_printed(void **unused) {
     gumbel_engine_destroy(captured.engine);
 }
 
-#ifndef GUMBEL_EMULATED_DEVICE
-/* Of one class: the functions that are launched are called what their launches are. */
-static void assert_names(gb_cuda_lowering_options *options, gb_cuda_class class) {
-    gb_cuda_lowered lowered;
-    gumbel_error error;
-    options->class = class;
-    assert_ok(gb_cuda_lower(options, &lowered, &error), &error);
-    gb_cuda_lowered_bind(&lowered, 1, 1, &(gb_cuda_runs){NULL, 1}, &(gb_cuda_versions){NULL, NULL});
-    assert_ok(gb_cuda_lowered_describe(&lowered, &error), &error);
-    for (uint32_t i = 0; i < lowered.launches.count; i++) {
-        const gb_cuda_launch *launch = &lowered.launches.launches[i];
-        const char *function;
-        assert_int_equal(cudaFuncGetName(&function, launch->function), cudaSuccess);
-        if (!strstr(function, launch->name))
-            fail_msg("the launch %s is of %s", launch->name, function);
-    }
-    gb_cuda_lowered_destroy(&lowered);
-}
-
-static void launches_are_called_as_their_functions(void **unused) {
-    (void)unused;
-    enum { ALIGNMENT = 256 };
-    const gb_backend_options backend = {
-        .slots = 2 * GB_CUDA_MOST_FEW_ROWS, .max_context = 128, .step_tokens = 512, .fuse = true};
-    gb_cuda_weights weights;
-    gb_states states = {.places = calloc(program->program->state_count, sizeof *states.places)};
-    gb_cuda_scratch scratch = {.wgmma_blocks = gb_cuda_wgmma_blocks()};
-    gumbel_error error;
-    assert_non_null(states.places);
-    assert_ok(gb_cuda_weights_place(program->program, &weights, &error), &error);
-    assert_ok(gb_states_place(program->program, 128, ALIGNMENT, &states, &error), &error);
-    gb_cuda_lowering_options options = {.program = program->program,
-                                        .backend = &backend,
-                                        .weights = &weights,
-                                        .states = &states,
-                                        .scratch = &scratch};
-    for (uint32_t i = 0; i < GB_CUDA_CLASSES; i++)
-        assert_names(&options, gb_cuda_classes[i]);
-    gb_cuda_weights_destroy(&weights);
-    free(states.places);
-}
-#endif
-
 static void classes_have_kernels_of_their_own(void **unused) {
     (void)unused;
     const launch_list one = printed_list("decode of 1 token"), few = printed_list("decode of 2 to 16 tokens"),
@@ -278,6 +235,87 @@ static void sources_have_the_same_kernels(void **unused) {
     }
 }
 
+/* ---- Weights ------------------------------------------------------------------------------------------- */
+
+/* Lowers a program for each class, without memory of the device. */
+static void for_classes(const gb_program *lowered_program, void (*check)(gb_cuda_lowered *lowered)) {
+    enum { ALIGNMENT = 256, CONTEXT = 128 };
+    const gb_backend_options backend = {
+        .slots = 2 * GB_CUDA_MOST_FEW_ROWS, .max_context = CONTEXT, .step_tokens = 512, .fuse = true};
+    gb_cuda_weights weights;
+    gb_states states = {.places = calloc(lowered_program->state_count, sizeof *states.places)};
+    gb_cuda_scratch scratch = {.wgmma_blocks = gb_cuda_wgmma_blocks()};
+    gumbel_error error;
+    assert_non_null(states.places);
+    assert_ok(gb_cuda_weights_place(lowered_program, &weights, &error), &error);
+    assert_ok(gb_states_place(lowered_program, CONTEXT, ALIGNMENT, &states, &error), &error);
+    gb_cuda_lowering_options options = {.program = lowered_program,
+                                        .backend = &backend,
+                                        .weights = &weights,
+                                        .states = &states,
+                                        .scratch = &scratch};
+    for (uint32_t i = 0; i < GB_CUDA_CLASSES; i++) {
+        gb_cuda_lowered lowered;
+        options.class = gb_cuda_classes[i];
+        assert_ok(gb_cuda_lower(&options, &lowered, &error), &error);
+        check(&lowered);
+        gb_cuda_lowered_destroy(&lowered);
+    }
+    gb_cuda_weights_destroy(&weights);
+    free(states.places);
+}
+
+static uint32_t packed, canonical; /* matrices that were met */
+
+static void check_matrices(gb_cuda_lowered *lowered) {
+    for (uint32_t s = 0; s < lowered->plan->step_count; s++) {
+        const gb_cuda_step *step = &lowered->steps[s];
+        for (uint32_t i = 0; i < step->step->operand_count; i++) {
+            const gb_cuda_tensor *operand = step->problem.operands[i];
+            if (!operand || operand->dtype != GB_QUANTIZED)
+                continue;
+            assert_true(operand->is_packed || !step->kernel->wants_packed);
+            packed += operand->is_packed;
+            canonical += !operand->is_packed;
+        }
+    }
+}
+
+static void weights_lie_as_kernels_want_them(void **unused) {
+    (void)unused;
+    static const char *const recipes[] = {"int4-affine", "int4", "int8", "int4-g64"};
+    for (size_t r = 0; r < sizeof recipes / sizeof *recipes; r++) {
+        gumbel_program *exported =
+            export_random_program("qwen_long_rows.json", (gumbel_export_options){.quantize = recipes[r]});
+        packed = canonical = 0;
+        for_classes(exported->program, check_matrices);
+        assert_true(packed > 0 || r > 0); /* these rows are too short for tiles */
+        assert_true(canonical > 0);
+        gumbel_program_close(exported);
+    }
+}
+
+#ifndef GUMBEL_EMULATED_DEVICE
+/* The functions that are launched are called what their launches are. */
+static void check_names(gb_cuda_lowered *lowered) {
+    gumbel_error error;
+    gb_cuda_lowered_bind(lowered, 1, 1, &(gb_cuda_runs){NULL, 1}, &(gb_cuda_versions){NULL, NULL});
+    assert_ok(gb_cuda_lowered_describe(lowered, &error), &error);
+    for (uint32_t i = 0; i < lowered->launches.count; i++) {
+        const gb_cuda_launch *launch = &lowered->launches.launches[i];
+        const char *function;
+        assert_int_equal(cudaFuncGetName(&function, launch->function), cudaSuccess);
+        if (!strstr(function, launch->name))
+            fail_msg("the launch %s is of %s", launch->name, function);
+    }
+}
+
+static void launches_are_called_as_their_functions(void **unused) {
+    (void)unused;
+    for_classes(program->program, check_names);
+}
+#endif
+
 static void note_warning(void *user, gumbel_log_level level, const char *message) {
     bool *is_warned = user;
     *is_warned = *is_warned || (level == GUMBEL_LOG_WARNING && strstr(message, "--quantize int4-affine"));
@@ -321,6 +359,7 @@ static int close_program(void **unused) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(classes_have_kernels_of_their_own),
+        cmocka_unit_test(weights_lie_as_kernels_want_them),
 #ifndef GUMBEL_EMULATED_DEVICE
         cmocka_unit_test(launches_are_called_as_their_functions),
 #endif

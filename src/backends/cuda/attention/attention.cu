@@ -134,10 +134,11 @@ static void describe_float(const gb_cuda_problem *problem) {
 }
 
 static const gb_cuda_kernel kernels[] = {
-    {"attention_decode", supports_decode, describe_decode, decode_scratch, decode_has_epilogue, nullptr},
-    {"attention_prefill", supports_prefill, describe_prefill, nullptr, nullptr, nullptr},
-    {"attention_float_spans", is_few, describe_few_in_float, few_in_float_scratch, nullptr, nullptr},
-    {"attention_float", nullptr, describe_float, nullptr, nullptr, nullptr},
+    {"attention_decode", supports_decode, describe_decode, decode_scratch, decode_has_epilogue, nullptr,
+     false},
+    {"attention_prefill", supports_prefill, describe_prefill, nullptr, nullptr, nullptr, false},
+    {"attention_float_spans", is_few, describe_few_in_float, few_in_float_scratch, nullptr, nullptr, false},
+    {"attention_float", nullptr, describe_float, nullptr, nullptr, nullptr, false},
 };
 
 extern "C" const gb_cuda_registry gb_cuda_attention_kernels = {kernels, sizeof kernels / sizeof *kernels};

@@ -29,8 +29,8 @@ typedef struct gb_cuda_tensor {
     size_t slot_bytes; /* of a state: from one slot's to the next one's */
     gb_format format;  /* of a quantized constant; else dense */
     gb_planes planes;  /* of a quantized constant */
-    bool is_packed;    /* in the packing gb_packing_fragments, whose last block may be padded; otherwise
-                        * canonical */
+    bool is_packed;    /* for tensor cores: by gb_packing_fragments, whose last block may be padded, or
+                        * gb_packing_tiles; otherwise canonical */
     bool int8_input;   /* decode rounds its activations to 8 bits; only where packed */
 } gb_cuda_tensor;
 
@@ -132,6 +132,8 @@ typedef struct gb_cuda_kernel {
     bool (*has_epilogue)(const gb_cuda_problem *problem);
     /* How it wants the input of the products prepared, but for the data; NULL: it reads the value itself. */
     gb_cuda_prepared (*input)(const gb_cuda_problem *problem);
+    bool
+        wants_packed; /* quantized matrices in the packing for tensor cores; else it reads them as they lie */
 } gb_cuda_kernel;
 
 /* Kernels for one kind of problem, in order of preference. */

@@ -6,9 +6,10 @@
 static void describe_constant(const gb_cuda_lowering_options *options, uint32_t index,
                               gb_cuda_tensor *tensor) {
     tensor->format = options->program->constants[index].format;
-    tensor->planes = options->weights->planes[index];
-    tensor->is_packed = options->weights->packings[index].block_rows > 0;
-    tensor->int8_input = options->weights->int8_input[index];
+    const gb_cuda_weight_layout *layout = &options->weights->layouts[index];
+    tensor->planes = layout->planes;
+    tensor->is_packed = layout->packing.block_rows > 0;
+    tensor->int8_input = layout->int8_input;
 }
 
 /* Stands for memory while kernels are chosen: aligned, and another address for each number. */

@@ -45,7 +45,7 @@ static uint64_t top_ids_scratch(const gb_cuda_problem *problem) {
 }
 
 static const gb_cuda_kernel node_kernels[GB_OP_LIMIT] = {
-#define GB_OP(number, NAME, name, ...) [number] = {#name, NULL, describe_##name, NULL, NULL, NULL},
+#define GB_OP(number, NAME, name, ...) [number] = {#name, NULL, describe_##name, NULL, NULL, NULL, false},
 #include "program/ops.def"
 #undef GB_OP
 };
@@ -109,22 +109,23 @@ static gb_cuda_prepared input_of_experts(const gb_cuda_problem *problem) {
 }
 
 static const gb_cuda_kernel experts[] = {{"expert_mlp", gb_cuda_supports_experts, gb_cuda_expert_mlp,
-                                          gb_cuda_experts_scratch, NULL, input_of_experts}};
-static const gb_cuda_kernel delta[] = {
-    {"delta_step", gb_cuda_supports_delta, gb_cuda_delta_step, NULL, gb_cuda_delta_has_epilogue, NULL}};
+                                          gb_cuda_experts_scratch, NULL, input_of_experts, true}};
+static const gb_cuda_kernel delta[] = {{"delta_step", gb_cuda_supports_delta, gb_cuda_delta_step, NULL,
+                                        gb_cuda_delta_has_epilogue, NULL, false}};
 static const gb_cuda_kernel heads[] = {
-    {"head_chain", gb_cuda_supports_heads, gb_cuda_head_chain, NULL, NULL, NULL}};
+    {"head_chain", gb_cuda_supports_heads, gb_cuda_head_chain, NULL, NULL, NULL, false}};
 static const gb_cuda_kernel norms[] = {
-    {"norm_chain", gb_cuda_supports_norms, gb_cuda_norm_chain, NULL, always, NULL}};
+    {"norm_chain", gb_cuda_supports_norms, gb_cuda_norm_chain, NULL, always, NULL, false}};
 static const gb_cuda_kernel gated[] = {
-    {"gate_chain", gb_cuda_supports_gated, gb_cuda_gate_chain, NULL, always, NULL}};
+    {"gate_chain", gb_cuda_supports_gated, gb_cuda_gate_chain, NULL, always, NULL, false}};
 static const gb_cuda_kernel logprob[] = {
-    {"sample_logprob", NULL, gb_cuda_sample_with_logprob, gb_cuda_sample_logprob_scratch, NULL, NULL}};
+    {"sample_logprob", NULL, gb_cuda_sample_with_logprob, gb_cuda_sample_logprob_scratch, NULL, NULL, false}};
 static const gb_cuda_kernel norm_linears[] = {
-    {"norm_gemv_small", gb_cuda_supports_norm_gemv_small, gb_cuda_norm_gemv_small, NULL, always, NULL},
-    {"norm_gemv", gb_cuda_supports_norm_gemv, gb_cuda_norm_gemv, NULL, gb_cuda_norm_gemv_has_epilogue, NULL}};
+    {"norm_gemv_small", gb_cuda_supports_norm_gemv_small, gb_cuda_norm_gemv_small, NULL, always, NULL, false},
+    {"norm_gemv", gb_cuda_supports_norm_gemv, gb_cuda_norm_gemv, NULL, gb_cuda_norm_gemv_has_epilogue, NULL,
+     true}};
 static const gb_cuda_kernel rows[] = {
-    {"row_chain", gb_cuda_supports_rows, gb_cuda_row_chain, NULL, always, NULL}};
+    {"row_chain", gb_cuda_supports_rows, gb_cuda_row_chain, NULL, always, NULL, false}};
 
 static gb_cuda_registry registry_of_kind(gb_fused_kind kind) {
     switch (kind) {

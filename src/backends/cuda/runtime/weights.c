@@ -50,78 +50,19 @@ typedef struct piece {
     uint8_t *to;
 } piece;
 
-/* Inputs in 8 bits go through kernels by pairs of units. */
-enum { BYTES_COLUMNS = 64 };
-
-/* Small matrices whose rows are no whole blocks, such as the gate of a shared expert, get rows of zeros. */
-enum { MOST_PADDED_ROWS = 1024 };
-
-static uint64_t padded_rows(uint64_t rows) {
-    return (rows + GB_FRAGMENT_ROWS - 1) / GB_FRAGMENT_ROWS * GB_FRAGMENT_ROWS;
-}
-
-static bool can_pad(const gb_constant *constant, const gb_constant_use *use) {
-    return constant->type.shape.rank == 2 && use->is_multiplied && !use->has_others && !use->is_per_token &&
-           constant->type.shape.dims[0] <= MOST_PADDED_ROWS;
-}
-
-/* The packing of a quantized constant, and its planes. */
-static bool choose_layout(const gb_constant *constant, const gb_constant_use *use, gb_packing *packing,
-                          gb_planes *planes) {
-    uint64_t rows, columns;
-    if (!gb_constant_matrix(constant, &rows, &columns))
-        return false;
-    *packing = gb_constant_wanted_packing(constant, use, GB_ORDER_FRAGMENTS);
-    if (packing->block_rows == 0 && can_pad(constant, use)) {
-        if (gb_packing_fragments(&constant->format, padded_rows(rows), columns, packing))
-            rows = padded_rows(rows);
-        else
-            *packing = (gb_packing){0};
-    }
-    return gb_format_planes(&constant->format, rows, columns, planes);
-}
-
-static bool choose_layouts(const gb_program *program, gb_constant_use *uses, gb_cuda_weights *weights) {
-    gb_find_constant_uses(program, uses);
-    for (uint32_t i = 0; i < program->constant_count; i++) {
-        const gb_constant *constant = &program->constants[i];
-        const gb_shape *shape = &constant->type.shape;
-        if (constant->type.dtype == GB_QUANTIZED &&
-            !choose_layout(constant, &uses[i], &weights->packings[i], &weights->planes[i]))
-            return false;
-        weights->int8_input[i] = weights->packings[i].block_rows > 0 && uses[i].is_int8 &&
-                                 !uses[i].is_per_token && constant->format.group > 0 &&
-                                 shape->dims[shape->rank - 1] % BYTES_COLUMNS == 0;
-    }
-    return true;
-}
-
-static bool is_padded(const gb_program *program, const gb_cuda_weights *weights, uint32_t i) {
-    const gb_shape *shape = &program->constants[i].type.shape;
-    return weights->packings[i].block_rows > 0 && shape->dims[shape->rank - 2] % GB_FRAGMENT_ROWS != 0;
-}
-
 /* Bytes on the device. */
 static uint64_t size_of(const gb_program *program, const gb_cuda_weights *weights, uint32_t i) {
-    return is_padded(program, weights, i) ? weights->planes[i].size : program->constants[i].size;
+    return weights->layouts[i].padded_rows > 0 ? weights->layouts[i].planes.size : program->constants[i].size;
 }
 
 gumbel_status gb_cuda_weights_place(const gb_program *program, gb_cuda_weights *weights,
                                     gumbel_error *error) {
     *weights = (gb_cuda_weights){0};
     weights->offsets = gb_allocate(program->constant_count, sizeof *weights->offsets);
-    weights->packings = gb_allocate(program->constant_count, sizeof *weights->packings);
-    weights->planes = gb_allocate(program->constant_count, sizeof *weights->planes);
-    weights->int8_input = gb_allocate(program->constant_count, sizeof *weights->int8_input);
-    gb_constant_use *uses = gb_allocate(program->constant_count, sizeof *uses);
-    const bool is_allocated =
-        weights->offsets && weights->packings && weights->planes && weights->int8_input && uses;
-    const bool have_layouts = is_allocated && choose_layouts(program, uses, weights);
-    gb_free(uses);
-    if (!is_allocated)
+    weights->layouts = gb_allocate(program->constant_count, sizeof *weights->layouts);
+    if (!weights->offsets || !weights->layouts)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the list of constants");
-    if (!have_layouts)
-        return gb_fail(error, GUMBEL_ERROR_FORMAT, "a quantized constant is no matrix of its format");
+    GB_TRY(gb_cuda_choose_weight_layouts(program, weights->layouts, error));
     for (uint32_t i = 0; i < program->constant_count; i++) {
         const gb_constant *constant = &program->constants[i];
         if (!constant->data)
@@ -243,7 +184,8 @@ static gumbel_status rearrange_constant(upload *u, uint8_t *to, const gb_constan
 /* The same where rows of zeros fill the last block. */
 static gumbel_status pad_constant(upload *u, uint8_t *to, uint32_t index, const gb_constant *constant,
                                   gumbel_error *error) {
-    const gb_planes *planes = &u->weights->planes[index];
+    const gb_cuda_weight_layout *layout = &u->weights->layouts[index];
+    const gb_planes *planes = &layout->planes;
     const uint64_t rows = (uint64_t)constant->type.shape.dims[0],
                    columns = (uint64_t)constant->type.shape.dims[1];
     uint8_t *canonical = gb_allocate((size_t)planes->size, 1), *packed = gb_allocate((size_t)planes->size, 1);
@@ -254,8 +196,7 @@ static gumbel_status pad_constant(upload *u, uint8_t *to, uint32_t index, const 
         for (gb_plane_kind kind = GB_PLANE_CODES; kind < GB_PLANE_KINDS; kind++)
             gb_constant_canonical_rows(constant, kind, 0, rows,
                                        canonical + gb_plane_of(planes, kind)->offset);
-        gb_pack_matrix(&u->weights->packings[index], &constant->format, padded_rows(rows), columns, canonical,
-                       packed);
+        gb_pack_matrix(&layout->packing, &constant->format, layout->padded_rows, columns, canonical, packed);
         const piece bytes = {.upload = u, .constant = constant, .unit_bytes = 1, .from = packed};
         status = send_pieces(u, to, bytes, planes->size, copy_share, error);
     }
@@ -267,13 +208,13 @@ static gumbel_status pad_constant(upload *u, uint8_t *to, uint32_t index, const 
 static gumbel_status copy_constants(upload *u, const gb_program *program, gumbel_error *error) {
     for (uint32_t i = 0; i < program->constant_count; i++) {
         const gb_constant *constant = &program->constants[i];
-        const gb_packing *wanted = &u->weights->packings[i];
+        const gb_cuda_weight_layout *layout = &u->weights->layouts[i];
         uint8_t *to = u->weights->memory + u->weights->offsets[i];
         piece bytes = {.upload = u, .constant = constant, .unit_bytes = 1, .from = constant->data};
-        if (is_padded(program, u->weights, i))
+        if (layout->padded_rows > 0)
             GB_TRY(pad_constant(u, to, i, constant, error));
-        else if (!gb_packing_equal(&constant->packing, wanted))
-            GB_TRY(rearrange_constant(u, to, constant, wanted, error));
+        else if (!gb_packing_equal(&constant->packing, &layout->packing))
+            GB_TRY(rearrange_constant(u, to, constant, &layout->packing, error));
         else
             GB_TRY(send_pieces(u, to, bytes, constant->size, copy_share, error));
     }
@@ -285,8 +226,8 @@ static void tell_rearranging(const gb_program *program, const upload *u) {
     char line[160];
     uint64_t size = 0;
     for (uint32_t i = 0; i < program->constant_count; i++)
-        if (!gb_packing_equal(&program->constants[i].packing, &u->weights->packings[i]) &&
-            !is_padded(program, u->weights, i)) /* no file has those so */
+        if (!gb_packing_equal(&program->constants[i].packing, &u->weights->layouts[i].packing) &&
+            u->weights->layouts[i].padded_rows == 0) /* no file has those so */
             size += program->constants[i].size;
     if (size == 0 || !u->options->log)
         return;
@@ -342,8 +283,6 @@ gumbel_status gb_cuda_weights_create(const gb_program *program, const gb_backend
 void gb_cuda_weights_destroy(gb_cuda_weights *weights) {
     gb_cuda_free(weights->memory);
     gb_free(weights->offsets);
-    gb_free(weights->packings);
-    gb_free(weights->planes);
-    gb_free(weights->int8_input);
+    gb_free(weights->layouts);
     *weights = (gb_cuda_weights){0};
 }

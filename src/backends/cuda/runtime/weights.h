@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A program's constants on the device, copied once through pinned memory. Threads of the host lay out what
- * the file has in another packing.
+ * A program's constants on the device, copied once through pinned memory, in the layouts that lowering has
+ * chosen. Threads of the host lay out what the file has in another packing.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_RUNTIME_WEIGHTS_H
 #define GUMBEL_BACKENDS_CUDA_RUNTIME_WEIGHTS_H
 
 #include "backends/backend.h"
+#include "backends/cuda/lowering/weight_layouts.h"
 
 #include <cuda_runtime_api.h>
 
 typedef struct gb_cuda_weights {
     uint8_t *memory;
-    uint64_t *offsets;    /* by constant, into memory */
-    gb_packing *packings; /* by constant: gb_packing_fragments, or canonical */
-    gb_planes *planes; /* by constant that is quantized; of packed ones rows of zeros fill the last block */
-    bool *int8_input;  /* by constant: packed, and multiplied with inputs rounded to 8 bits by groups */
+    uint64_t *offsets;              /* by constant, into memory */
+    gb_cuda_weight_layout *layouts; /* by constant */
     uint64_t size;
 } gb_cuda_weights;
 

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How constants lie on the device: as the kernels that are chosen for their products want it.
+ */
+#ifndef GUMBEL_BACKENDS_CUDA_LOWERING_WEIGHT_LAYOUTS_H
+#define GUMBEL_BACKENDS_CUDA_LOWERING_WEIGHT_LAYOUTS_H
+
+#include "program/program.h"
+
+typedef struct gb_cuda_weight_layout {
+    gb_packing packing;   /* canonical where no kernel wants another */
+    gb_planes planes;     /* of a quantized constant, and of rows of zeros that fill its last block */
+    uint64_t padded_rows; /* all of them; 0: there are none of zeros */
+    bool int8_input;      /* packed, and multiplied with inputs rounded to 8 bits by groups */
+} gb_cuda_weight_layout;
+
+/* Fills layouts, one for each constant. Errors: MEMORY, FORMAT (a quantized constant is no matrix). */
+gumbel_status gb_cuda_choose_weight_layouts(const gb_program *program, gb_cuda_weight_layout *layouts,
+                                            gumbel_error *error);
+
+#endif
