@@ -163,9 +163,13 @@ static void chooses_the_largest(void **state) {
 
 /* ---- All steps ----------------------------------------------------------------------------------------- */
 
+/* What differs from Qwen3.5's: a shared expert or the residual that a model lacks, and what others have. */
+enum { NOT_SHARED = 1, NO_RESIDUAL = 2, SCALED = 4, GELU = 8 };
+
 typedef struct mixture {
     const gb_format *format, *of_down;
     size_t experts, choices, hidden, size;
+    unsigned traits;
 } mixture;
 
 /* Those of MLX and of gumbel's quantizer, and GGUF's Q4_0 and Q4_1. */
@@ -178,13 +182,33 @@ static const gb_format bf16_64 = {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, 64},
 
 /* Of rows in groups of 32 a warp has one, two or four groups, and the last part fewer than others. */
 static const mixture mixtures[] = {
-    {&bf16_64, &bf16_64, 10, 3, 64, 64},   {&centered_64, &centered_64, 256, 8, 192, 128},
-    {&f16_64, &f16_64, 7, 1, 640, 576},    {&f16_64, &f16_64, 9, 8, 2048, 512},
-    {&bf16_64, &bf16_64, 300, 4, 128, 64}, {&bf16_32, &bf16_32, 10, 3, 64, 64},
-    {&q4_0, &q4_0, 4, 3, 2048, 512},       {&q4_1, &q4_1, 7, 1, 640, 576},
-    {&q4_0, &q4_0, 9, 3, 448, 320},        {&q4_0, &q4_1, 5, 2, 1088, 192},
-    {&bf16_64, &q4_0, 4, 2, 128, 1024},
+    {&bf16_64, &bf16_64, 10, 3, 64, 64, 0},
+    {&centered_64, &centered_64, 256, 8, 192, 128, 0},
+    {&f16_64, &f16_64, 7, 1, 640, 576, 0},
+    {&f16_64, &f16_64, 9, 8, 2048, 512, 0},
+    {&bf16_64, &bf16_64, 300, 4, 128, 64, 0},
+    {&bf16_32, &bf16_32, 10, 3, 64, 64, 0},
+    {&q4_0, &q4_0, 4, 3, 2048, 512, 0},
+    {&q4_1, &q4_1, 7, 1, 640, 576, 0},
+    {&q4_0, &q4_0, 9, 3, 448, 320, 0},
+    {&q4_0, &q4_1, 5, 2, 1088, 192, 0},
+    {&bf16_64, &q4_0, 4, 2, 128, 1024, 0},
+    {&f16_64, &f16_64, 16, 8, 256, 192, NOT_SHARED},
+    {&q4_0, &q4_0, 9, 3, 448, 320, NOT_SHARED | NO_RESIDUAL | SCALED | GELU},
+    {&bf16_64, &bf16_64, 300, 4, 128, 704, NOT_SHARED | NO_RESIDUAL | SCALED | GELU},
+    {&bf16_64, &bf16_64, 10, 3, 64, 64, GELU},
 };
+
+/* Whether the mixture has that part of a step. */
+static bool has_part(const mixture *c, int part) {
+    if (part == GB_EXPERTS_WEIGHTS)
+        return (c->traits & SCALED) != 0;
+    if (part == GB_EXPERTS_RESULT)
+        return !(c->traits & NO_RESIDUAL);
+    const bool is_shared = part == GB_EXPERTS_SHARED_GATE || part == GB_EXPERTS_SHARED_UP ||
+                           (part >= GB_EXPERTS_SHARED_ACTIVATION && part <= GB_EXPERTS_BOTH);
+    return !is_shared || !(c->traits & NOT_SHARED);
+}
 
 /* Random codes; small scales and biases. */
 static gb_cuda_tensor new_weight(const gb_format *format, size_t experts, size_t rows, size_t columns,
@@ -234,12 +258,14 @@ static gb_cuda_tensor new_rows(size_t rows, size_t width, uint64_t *random) {
 
 /* What the steps take. */
 typedef struct inputs {
-    gb_cuda_tensor x, residual, router, shared_router, gate_up, down, shared_gate, shared_up, shared_down;
+    gb_cuda_tensor scales, x, residual, router, shared_router, gate_up, down, shared_gate, shared_up,
+        shared_down;
 } inputs;
 
 static inputs new_inputs(const mixture *c) {
     uint64_t random = 31;
     return (inputs){
+        .scales = new_rows(c->experts, 1, &random),
         .x = new_rows(MOST_TOKENS, c->hidden, &random),
         .residual = new_rows(MOST_TOKENS, c->hidden, &random),
         .router = new_rows(c->experts, c->hidden, &random),
@@ -253,8 +279,8 @@ static inputs new_inputs(const mixture *c) {
 }
 
 static void free_inputs(const inputs *i) {
-    const gb_cuda_tensor *all[] = {&i->x,    &i->residual,    &i->router,    &i->shared_router, &i->gate_up,
-                                   &i->down, &i->shared_gate, &i->shared_up, &i->shared_down};
+    const gb_cuda_tensor *all[] = {&i->scales,  &i->x,    &i->residual,    &i->router,    &i->shared_router,
+                                   &i->gate_up, &i->down, &i->shared_gate, &i->shared_up, &i->shared_down};
     for (size_t t = 0; t < sizeof all / sizeof *all; t++)
         free_on_device(all[t]);
 }
@@ -273,6 +299,7 @@ static const op_launch alone[GB_EXPERTS_PARTS] = {
     [GB_EXPERTS_SHARED_GATE] = launch_linear,
     [GB_EXPERTS_SHARED_UP] = launch_linear,
     [GB_EXPERTS_ROUTE] = gb_cuda_route_top_k,
+    [GB_EXPERTS_WEIGHTS] = launch_expert_linear,
     [GB_EXPERTS_GATE_UP] = launch_expert_linear,
     [GB_EXPERTS_GATE] = gb_cuda_slice,
     [GB_EXPERTS_UP] = gb_cuda_slice,
@@ -293,6 +320,8 @@ static gb_cuda_tensor result_of(const mixture *c, int step, size_t tokens) {
     switch (step) {
     case GB_EXPERTS_ROUTE:
         return device_tensor(GB_I32, NULL, 2, tokens, c->choices, 1);
+    case GB_EXPERTS_WEIGHTS:
+        return device_tensor(GB_F32, NULL, 3, tokens, c->choices, 1);
     case GB_EXPERTS_GATE_UP:
         return device_tensor(GB_F32, NULL, 3, tokens, c->choices, 2 * c->size);
     case GB_EXPERTS_GATE:
@@ -314,15 +343,22 @@ static gb_cuda_tensor result_of(const mixture *c, int step, size_t tokens) {
     }
 }
 
+static op_launch launch_alone(const gb_cuda_call *call, int part) {
+    return call->node->op == GB_OP_GELU_TANH ? gb_cuda_gelu_tanh : alone[part];
+}
+
 /* Together where that is wanted and they are taken so, which it returns. */
-static bool launch_steps(const gb_cuda_tensor *const *operands, gb_cuda_call *calls, bool together) {
-    const gb_cuda_call *list[GB_EXPERTS_PARTS];
-    const gb_cuda_problem problem = {operands, list, GB_EXPERTS_PARTS, 1u << GB_EXPERTS_RESULT};
+static bool launch_steps(const mixture *c, const gb_cuda_tensor *const *operands, gb_cuda_call *calls,
+                         bool together) {
+    const gb_cuda_call *list[GB_EXPERTS_PARTS] = {0};
+    const int last = has_part(c, GB_EXPERTS_RESULT) ? GB_EXPERTS_RESULT : GB_EXPERTS_COMBINE;
+    const gb_cuda_problem problem = {operands, list, GB_EXPERTS_PARTS, 1u << last};
     for (int i = 0; i < GB_EXPERTS_PARTS; i++)
-        list[i] = &calls[i];
+        list[i] = has_part(c, i) ? &calls[i] : NULL;
     const bool are_fused = together && launch_fused(GB_FUSED_EXPERTS, &problem);
     for (int i = 0; i < GB_EXPERTS_PARTS && !are_fused; i++)
-        run_op(alone[i], &calls[i]);
+        if (list[i])
+            run_op(launch_alone(list[i], i), list[i]);
     assert_cuda(cudaGetLastError());
     return are_fused;
 }
@@ -343,6 +379,9 @@ static bool mix(const mixture *c, const inputs *in, size_t first, size_t tokens,
         nodes[GB_EXPERTS_GATE + i].attribute_count = 1;
         nodes[GB_EXPERTS_GATE + i].attributes[0] = starts[i];
     }
+    for (int i = 0; i < 2; i++)
+        nodes[i ? GB_EXPERTS_ACTIVATION : GB_EXPERTS_SHARED_ACTIVATION].op =
+            c->traits & GELU ? GB_OP_GELU_TANH : GB_OP_SILU;
     gb_cuda_tensor x = rows_from(&in->x, first, tokens), residual = rows_from(&in->residual, first, tokens),
                    r[GB_EXPERTS_PARTS], weights = device_tensor(GB_F32, NULL, 2, tokens, c->choices, 1),
                    logits = device_tensor(GB_F32, NULL, 2, tokens, c->experts, 1),
@@ -354,24 +393,30 @@ static bool mix(const mixture *c, const inputs *in, size_t first, size_t tokens,
         calls[i] = (gb_cuda_call){.node = &nodes[i], .results = {&r[i]}, .scratch = &scratch};
     }
     calls[GB_EXPERTS_ROUTE].results[1] = &weights;
+    gb_cuda_tensor plain = weights, scaled = r[GB_EXPERTS_WEIGHTS], scales = in->scales;
+    plain.rank = scales.rank = 3;
+    plain.dims[2] = scales.dims[2] = 1;
+    scaled.rank = 2;
     const gb_cuda_tensor *operands[GB_EXPERTS_PARTS][3] = {
         [GB_EXPERTS_SHARED_GATE] = {&x, &in->shared_gate},
         [GB_EXPERTS_SHARED_UP] = {&x, &in->shared_up},
         [GB_EXPERTS_ROUTE] = {&logits},
+        [GB_EXPERTS_WEIGHTS] = {&plain, &scales, &r[GB_EXPERTS_ROUTE]},
         [GB_EXPERTS_GATE_UP] = {&x, &in->gate_up, &r[GB_EXPERTS_ROUTE]},
         [GB_EXPERTS_GATE] = {&r[GB_EXPERTS_GATE_UP]},
         [GB_EXPERTS_UP] = {&r[GB_EXPERTS_GATE_UP]},
         [GB_EXPERTS_ACTIVATION] = {&r[GB_EXPERTS_GATE]},
         [GB_EXPERTS_INNER] = {&r[GB_EXPERTS_ACTIVATION], &r[GB_EXPERTS_UP]},
         [GB_EXPERTS_DOWN] = {&r[GB_EXPERTS_INNER], &in->down, &r[GB_EXPERTS_ROUTE]},
-        [GB_EXPERTS_COMBINE] = {&r[GB_EXPERTS_DOWN], &weights},
+        [GB_EXPERTS_COMBINE] = {&r[GB_EXPERTS_DOWN], has_part(c, GB_EXPERTS_WEIGHTS) ? &scaled : &weights},
         [GB_EXPERTS_SHARED_ACTIVATION] = {&r[GB_EXPERTS_SHARED_GATE]},
         [GB_EXPERTS_SHARED_INNER] = {&r[GB_EXPERTS_SHARED_ACTIVATION], &r[GB_EXPERTS_SHARED_UP]},
         [GB_EXPERTS_SHARED_DOWN] = {&r[GB_EXPERTS_SHARED_INNER], &in->shared_down},
         [GB_EXPERTS_SHARED_FACTOR] = {&shared_logit},
         [GB_EXPERTS_SHARED] = {&r[GB_EXPERTS_SHARED_DOWN], &r[GB_EXPERTS_SHARED_FACTOR]},
         [GB_EXPERTS_BOTH] = {&r[GB_EXPERTS_COMBINE], &r[GB_EXPERTS_SHARED]},
-        [GB_EXPERTS_RESULT] = {&residual, &r[GB_EXPERTS_BOTH]},
+        [GB_EXPERTS_RESULT] = {&residual,
+                               &r[has_part(c, GB_EXPERTS_BOTH) ? GB_EXPERTS_BOTH : GB_EXPERTS_COMBINE]},
     };
     for (int i = 0; i < GB_EXPERTS_PARTS; i++)
         memcpy(calls[i].operands, operands[i], sizeof operands[i]);
@@ -379,21 +424,23 @@ static bool mix(const mixture *c, const inputs *in, size_t first, size_t tokens,
     const gb_cuda_call routers[] = {
         {.operands = {&x, &in->router}, .results = {&logits}, .scratch = &scratch},
         {.operands = {&x, &in->shared_router}, .results = {&shared_logit}, .scratch = &scratch}};
+    const bool is_shared = has_part(c, GB_EXPERTS_SHARED);
     const gb_cuda_tensor *const of_step[GB_EXPERTS_OPERANDS] = {
+        [GB_EXPERTS_SCALES] = has_part(c, GB_EXPERTS_WEIGHTS) ? &scales : NULL,
         [GB_EXPERTS_X] = &x,
         [GB_EXPERTS_LOGITS] = &logits,
-        [GB_EXPERTS_SHARED_LOGIT] = &shared_logit,
-        [GB_EXPERTS_RESIDUAL] = &residual,
+        [GB_EXPERTS_SHARED_LOGIT] = is_shared ? &shared_logit : NULL,
+        [GB_EXPERTS_RESIDUAL] = has_part(c, GB_EXPERTS_RESULT) ? &residual : NULL,
         [GB_EXPERTS_GATE_UP_WEIGHT] = &in->gate_up,
         [GB_EXPERTS_DOWN_WEIGHT] = &in->down,
-        [GB_EXPERTS_SHARED_GATE_WEIGHT] = &in->shared_gate,
-        [GB_EXPERTS_SHARED_UP_WEIGHT] = &in->shared_up,
-        [GB_EXPERTS_SHARED_DOWN_WEIGHT] = &in->shared_down,
+        [GB_EXPERTS_SHARED_GATE_WEIGHT] = is_shared ? &in->shared_gate : NULL,
+        [GB_EXPERTS_SHARED_UP_WEIGHT] = is_shared ? &in->shared_up : NULL,
+        [GB_EXPERTS_SHARED_DOWN_WEIGHT] = is_shared ? &in->shared_down : NULL,
     };
     for (int i = 0; i < 2; i++)
         launch_linear(&routers[i]);
-    const bool were_together = launch_steps(of_step, calls, together);
-    fetch_tensor(&r[GB_EXPERTS_RESULT], y);
+    const bool were_together = launch_steps(c, of_step, calls, together);
+    fetch_tensor(&r[has_part(c, GB_EXPERTS_RESULT) ? GB_EXPERTS_RESULT : GB_EXPERTS_COMBINE], y);
     for (int i = 0; i < GB_EXPERTS_PARTS; i++)
         free_on_device(&r[i]);
     free_on_device(&weights);
@@ -427,8 +474,8 @@ static void leaves_what_is_too_large(void **state) {
         size_t experts, choices, hidden, size;
     } large[] = {{12, 9, 64, 64}, {4, 2, 64, 1088}, {4, 2, WIDEST, 64}, {8, 8, 1024, 1024}};
     for (size_t i = 0; i < (size_t)shortened(sizeof large / sizeof *large, 3); i++) {
-        const mixture c = {&bf16_64,         &bf16_64,        large[i].experts,
-                           large[i].choices, large[i].hidden, large[i].size};
+        const mixture c = {&bf16_64,      &bf16_64, large[i].experts, large[i].choices, large[i].hidden,
+                           large[i].size, 0};
         inputs in = new_inputs(&c);
         float expected[MOST_TOKENS * WIDEST], found[MOST_TOKENS * WIDEST];
         mix(&c, &in, 0, MOST_TOKENS, false, expected);
@@ -444,8 +491,9 @@ static void leaves_other_formats(void **state) {
     (void)state;
     static const gb_format q8_0 = {GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 32},
                            bf16_128 = {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, 128};
-    static const mixture others[] = {
-        {&q4_0, &q8_0, 4, 2, 64, 64}, {&q8_0, &q4_0, 4, 2, 64, 64}, {&bf16_128, &bf16_128, 4, 2, 128, 128}};
+    static const mixture others[] = {{&q4_0, &q8_0, 4, 2, 64, 64, 0},
+                                     {&q8_0, &q4_0, 4, 2, 64, 64, 0},
+                                     {&bf16_128, &bf16_128, 4, 2, 128, 128, 0}};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         inputs in = new_inputs(&others[i]);
         float y[MOST_TOKENS * 128];

@@ -72,6 +72,11 @@ static void layers_are_few_steps(void **unused) {
                  "norm_linears", "gated", "linear", "norm_linears", "heads", "attention");
     ASSERT_STEPS("qwen.json", take_all, "embedding", "norm_linears", "delta_net", "linear", "norm_linears",
                  "experts", "norm_linears");
+    ASSERT_STEPS("../export/agreement/qwen3_experts.json", take_all, "embedding", "norm_linears", "heads",
+                 "attention", "linear", "norm_linears", "experts", "norm_linears");
+    ASSERT_STEPS("../export/agreement/gemma_experts.json", take_all, "embedding", "norm_linears", "heads",
+                 "attention", "linear", "norm_linears", "gated", "linear", "norms", "rows", "linear", "rows",
+                 "experts", "norms");
     ASSERT_STEPS("biases.json", take_all, "embedding", "norm_linears", "rows", "heads", "attention", "linear",
                  "norm_linears", "gated", "linear", "norm_linears", "rows");
     ASSERT_STEPS("small.json", take_patterns, "embedding", "norms", "linear", "linear", "linear", "heads",

@@ -53,7 +53,8 @@ enum {
 enum { GB_LOGPROB_WANTED = GB_SAMPLE_OPERANDS, GB_LOGPROB_OPERANDS };
 enum { GB_LOGPROB_SAMPLER, GB_LOGPROB_NORMALIZER, GB_LOGPROB_RESULT, GB_LOGPROB_PARTS };
 
-/* result = added + shared; added = residual: as src/export/nn/experts.c builds them. */
+/* result = residual + (combined + shared), as src/export/nn/experts.c builds them, of which the shared expert
+ * may be missing, the residual, and that each expert's weight is scaled. */
 enum {
     GB_EXPERTS_X,
     GB_EXPERTS_LOGITS,       /* of the router */
@@ -64,12 +65,14 @@ enum {
     GB_EXPERTS_SHARED_GATE_WEIGHT,
     GB_EXPERTS_SHARED_UP_WEIGHT,
     GB_EXPERTS_SHARED_DOWN_WEIGHT,
+    GB_EXPERTS_SCALES, /* of the chosen experts' weights: [experts, 1, 1] */
     GB_EXPERTS_OPERANDS
 };
 enum {
     GB_EXPERTS_SHARED_GATE,
     GB_EXPERTS_SHARED_UP,
     GB_EXPERTS_ROUTE,
+    GB_EXPERTS_WEIGHTS, /* that are scaled */
     GB_EXPERTS_GATE_UP,
     GB_EXPERTS_GATE,
     GB_EXPERTS_UP,

@@ -126,16 +126,18 @@ static const gb_pattern_part experts[GB_EXPERTS_PARTS] = {
         NODE(OP(LINEAR), 0, OPERAND(GB_EXPERTS_X), OPERAND(GB_EXPERTS_SHARED_GATE_WEIGHT)),
     [GB_EXPERTS_SHARED_UP] = NODE(OP(LINEAR), 0, OPERAND(GB_EXPERTS_X), OPERAND(GB_EXPERTS_SHARED_UP_WEIGHT)),
     [GB_EXPERTS_ROUTE] = NODE(OP(ROUTE_TOP_K), WORK, OPERAND(GB_EXPERTS_LOGITS)),
+    [GB_EXPERTS_WEIGHTS] = NODE(OP(EXPERT_LINEAR), OPTIONAL, SECOND(GB_EXPERTS_ROUTE),
+                                OPERAND(GB_EXPERTS_SCALES), PART(GB_EXPERTS_ROUTE)),
     [GB_EXPERTS_GATE_UP] = NODE(OP(EXPERT_LINEAR), 0, OPERAND(GB_EXPERTS_X),
                                 OPERAND(GB_EXPERTS_GATE_UP_WEIGHT), PART(GB_EXPERTS_ROUTE)),
     [GB_EXPERTS_GATE] = NODE(OP(SLICE), 0, PART(GB_EXPERTS_GATE_UP)),
     [GB_EXPERTS_UP] = NODE(OP(SLICE), 0, PART(GB_EXPERTS_GATE_UP)),
-    [GB_EXPERTS_ACTIVATION] = NODE(OP(SILU), 0, PART(GB_EXPERTS_GATE)),
+    [GB_EXPERTS_ACTIVATION] = NODE(OP(SILU) | OP(GELU_TANH), 0, PART(GB_EXPERTS_GATE)),
     [GB_EXPERTS_INNER] = NODE(OP(MULTIPLY), 0, PART(GB_EXPERTS_ACTIVATION), PART(GB_EXPERTS_UP)),
     [GB_EXPERTS_DOWN] = NODE(OP(EXPERT_LINEAR), 0, PART(GB_EXPERTS_INNER), OPERAND(GB_EXPERTS_DOWN_WEIGHT),
                              PART(GB_EXPERTS_ROUTE)),
-    [GB_EXPERTS_COMBINE] = NODE(OP(COMBINE_EXPERTS), 0, PART(GB_EXPERTS_DOWN), SECOND(GB_EXPERTS_ROUTE)),
-    [GB_EXPERTS_SHARED_ACTIVATION] = NODE(OP(SILU), 0, PART(GB_EXPERTS_SHARED_GATE)),
+    [GB_EXPERTS_COMBINE] = NODE(OP(COMBINE_EXPERTS), RESULT, PART(GB_EXPERTS_DOWN), PART(GB_EXPERTS_WEIGHTS)),
+    [GB_EXPERTS_SHARED_ACTIVATION] = NODE(OP(SILU) | OP(GELU_TANH), 0, PART(GB_EXPERTS_SHARED_GATE)),
     [GB_EXPERTS_SHARED_INNER] =
         NODE(OP(MULTIPLY), 0, PART(GB_EXPERTS_SHARED_ACTIVATION), PART(GB_EXPERTS_SHARED_UP)),
     [GB_EXPERTS_SHARED_DOWN] =
@@ -143,17 +145,18 @@ static const gb_pattern_part experts[GB_EXPERTS_PARTS] = {
     [GB_EXPERTS_SHARED_FACTOR] = NODE(OP(SIGMOID), 0, OPERAND(GB_EXPERTS_SHARED_LOGIT)),
     [GB_EXPERTS_SHARED] =
         NODE(OP(SCALE_ROWS), 0, PART(GB_EXPERTS_SHARED_DOWN), PART(GB_EXPERTS_SHARED_FACTOR)),
-    [GB_EXPERTS_BOTH] = NODE(OP(ADD), 0, PART(GB_EXPERTS_COMBINE), PART(GB_EXPERTS_SHARED)),
+    [GB_EXPERTS_BOTH] = NODE(OP(ADD), OPTIONAL, PART(GB_EXPERTS_COMBINE), PART(GB_EXPERTS_SHARED)),
     [GB_EXPERTS_RESULT] = NODE(OP(ADD), RESULT, OPERAND(GB_EXPERTS_RESIDUAL), PART(GB_EXPERTS_BOTH)),
 };
 
-/* Gates are the first half of both, ups the second one. */
+/* Gates are the first half of both, ups the second one; all have one activation. */
 static bool experts_fit(const gb_program *program, const gb_match *match) {
     const gb_node *gate = match->nodes[GB_EXPERTS_GATE], *up = match->nodes[GB_EXPERTS_UP];
     const gb_shape *both = shape_of(program, match->nodes[GB_EXPERTS_GATE_UP]->results[0]);
     const gb_shape *half = shape_of(program, gate->results[0]);
-    return half->rank == 3 && 2 * last_dim(half) == last_dim(both) &&
-           gb_node_int(gate, GB_ATTRIBUTE_START) == 0 &&
+    const gb_node *shared = match->nodes[GB_EXPERTS_SHARED_ACTIVATION];
+    return (!shared || shared->op == match->nodes[GB_EXPERTS_ACTIVATION]->op) && half->rank == 3 &&
+           2 * last_dim(half) == last_dim(both) && gb_node_int(gate, GB_ATTRIBUTE_START) == 0 &&
            gb_node_int(up, GB_ATTRIBUTE_START) == last_dim(half);
 }
 
@@ -286,7 +289,9 @@ static bool row_fits(const gb_program *program, const gb_match *match) {
 
 const gb_pattern gb_patterns[] = {
     {PARTS_OF(NONE, "sample", sampler), .root = SAMPLER_RESULT, .fits = sampler_fits},
-    GRAPH(EXPERTS, "experts", experts, GB_EXPERTS_OPERANDS, GB_EXPERTS_RESULT, GB_EXPERTS_PARTS, experts_fit),
+    GRAPH(EXPERTS, "experts", experts, GB_EXPERTS_OPERANDS, GB_EXPERTS_RESULT, 1, experts_fit),
+    /* where no sum is right behind them, as in Gemma 4: */
+    GRAPH(EXPERTS, "experts", experts, GB_EXPERTS_OPERANDS, GB_EXPERTS_COMBINE, 1, experts_fit),
     GRAPH(DELTA, "delta_net", delta, GB_DELTA_OPERANDS, GB_DELTA_RESULT, GB_DELTA_PARTS, NULL),
     GRAPH(HEADS, "heads", heads, GB_HEADS_OPERANDS, GB_HEADS_ATTENTION, 2, heads_fit),
     GRAPH(GATED, "gated", gated, GB_GATED_OPERANDS, GB_GATED_RESULT, 2, NULL),

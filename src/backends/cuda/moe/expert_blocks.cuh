@@ -59,12 +59,14 @@ struct packed_matrices {
     bool is_read_once;                      /* there is one token */
 };
 
-/* What the first launch leaves for the second one. Expert number `choices` of a token is the shared one. */
+/* What the first launch leaves for the second one. Expert number `choices` of a token is the shared one, if
+ * there is one. */
 struct expert_values {
-    float *inner;     /* [tokens, choices + 1, size] */
+    float *inner;     /* [tokens, count, size] */
     int32_t *experts; /* [tokens, choices] */
-    float *weights;   /* [tokens, choices + 1] */
+    float *weights;   /* [tokens, count] */
     uint32_t choices, size;
+    uint32_t count; /* choices, and the shared one */
 };
 
 /* A block of 16 rows in shared memory: the atoms' codes, their scales, their biases. */

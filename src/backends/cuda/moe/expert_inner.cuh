@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The first launch of a decode step's experts: routing, and silu(gate) * up of each chosen expert and of the
- * shared one.
+ * The first launch of a decode step's experts: routing, and activation(gate) * up of each chosen expert and
+ * of the shared one.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_MOE_EXPERT_INNER_CUH
 #define GUMBEL_BACKENDS_CUDA_MOE_EXPERT_INNER_CUH
@@ -13,17 +13,19 @@ namespace gb_cuda {
 
 struct expert_inner {
     packed_matrices weight;                 /* gate above up */
-    packed_matrices shared_gate, shared_up; /* one matrix each */
+    packed_matrices shared_gate, shared_up; /* one matrix each, of a shared expert */
     packed_matrices next;  /* down, whose chosen experts are prefetched to the L2 cache; no codes: none */
     const uint4 *x;        /* [tokens, atoms, 4], */
     const float2 *x_sums;  /* [tokens, groups]: prepared in 8 bits */
     const float *logits;   /* [tokens, experts]; NULL: they are chosen already, */
     const int32_t *chosen; /* [tokens, choices], */
     const float *chosen_weights;
+    const void *scales; /* of weights: [experts], of scale_dtype; NULL: there are none */
+    gb_dtype scale_dtype;
     const float *shared_logit; /* [tokens] */
     uint32_t experts;
     uint32_t next_share; /* blocks of next that a block of threads prefetches */
-    bool normalized;
+    bool normalized, is_gelu;
     expert_values to;
 };
 
@@ -44,14 +46,26 @@ __device__ inline size_t choose_expert(const expert_inner &p, size_t token, uint
     return memory.chosen_experts[number];
 }
 
+/* An expert's weight times its scale, as expert_linear has it. */
+__device__ inline float scaled_weight(const expert_inner &p, int32_t expert, float weight) {
+    if (!p.scales)
+        return weight;
+    if (p.scale_dtype == GB_F32)
+        return fmaf(static_cast<const float *>(p.scales)[expert], weight, 0.0f);
+    const uint32_t bits = static_cast<const uint16_t *>(p.scales)[expert];
+    return fmaf(p.scale_dtype == GB_BF16 ? low_bf16(bits) : low_half(bits), weight, 0.0f);
+}
+
 /* Notes all of the token's experts, where they have been chosen. */
 __device__ inline void note_experts(const expert_inner &p, size_t token, const block_routing &memory) {
     const uint32_t t = threadIdx.x, choices = p.to.choices;
     const size_t at = token * choices + t;
     if (t >= choices)
         return;
-    p.to.experts[at] = p.logits ? (int32_t)memory.chosen_experts[t] : p.chosen[at];
-    p.to.weights[at + token] = p.logits ? memory.weight(t, choices, p.normalized) : p.chosen_weights[at];
+    const int32_t expert = p.logits ? (int32_t)memory.chosen_experts[t] : p.chosen[at];
+    const float weight = p.logits ? memory.weight(t, choices, p.normalized) : p.chosen_weights[at];
+    p.to.experts[at] = expert;
+    p.to.weights[token * p.to.count + t] = scaled_weight(p, expert, weight);
 }
 
 /* Prefetches the block's share of an expert's next matrix: next_share blocks of 16 rows. */
@@ -168,7 +182,7 @@ __device__ inline void multiply_gate_up(const packed_matrices &m, const packed_b
             multiply_half_atoms<Shape>(m, of[up], mine.first, mine.count, x, of_x, of_rows[up]);
 }
 
-/* Grid: [blocks of 16 inner values, choices + 1, tokens]. */
+/* Grid: [blocks of 16 inner values, experts of a token, tokens]. */
 template <typename Shape>
 static __global__ void __launch_bounds__(EXPERT_THREADS, 4)
     run_expert_inner(GB_GRID_CONSTANT expert_inner p) {
@@ -203,7 +217,7 @@ static __global__ void __launch_bounds__(EXPERT_THREADS, 4)
         if (block == 0 && number == 0)
             note_experts(p, token, shared.routing);
     } else if (block == 0 && threadIdx.x == 0) {
-        p.to.weights[token * (choices + 1) + choices] = sigmoid(p.shared_logit[token]);
+        p.to.weights[token * p.to.count + choices] = sigmoid(p.shared_logit[token]);
     }
     wait_for_block_copies(&arrived, 0);
     let_next_begin();
@@ -217,8 +231,8 @@ static __global__ void __launch_bounds__(EXPERT_THREADS, 4)
             add_sums<Shape>(shared.sums[lane / GEMV_BLOCK_ROWS], lane % GEMV_BLOCK_ROWS, p.weight.atoms);
         const float of_up = __shfl_xor_sync(0xffffffffu, sum, GEMV_BLOCK_ROWS);
         if (lane < GEMV_BLOCK_ROWS)
-            p.to.inner[(token * (choices + 1) + number) * p.to.size + block * GEMV_BLOCK_ROWS + lane] =
-                silu(sum) * of_up;
+            p.to.inner[(token * p.to.count + number) * p.to.size + block * GEMV_BLOCK_ROWS + lane] =
+                (p.is_gelu ? gelu_tanh(sum) : silu(sum)) * of_up;
     }
 }
 

@@ -22,21 +22,39 @@ static bool is_supported(const gb_cuda_tensor *weight, size_t outputs, size_t in
            inputs <= most_inputs && inputs % EXPERT_COLUMNS == 0;
 }
 
+static bool has_shared(const gb_cuda_problem *problem) {
+    return problem->parts[GB_EXPERTS_SHARED] != NULL;
+}
+
+/* Experts of a token. */
+static size_t count_of(const gb_cuda_problem *problem) {
+    return problem->parts[GB_EXPERTS_ROUTE]->results[0]->dims[1] + (has_shared(problem) ? 1 : 0);
+}
+
+/* The part whose result is the step's. */
+static const gb_cuda_call *result_of(const gb_cuda_problem *problem) {
+    const gb_cuda_call *result = problem->parts[GB_EXPERTS_RESULT];
+    return result ? result : problem->parts[GB_EXPERTS_COMBINE];
+}
+
 /* The matrices of a launch have one format; down's may be another. */
 static bool supports_inner(const gb_cuda_problem *problem, size_t size, size_t hidden) {
     const gb_cuda_tensor *weight = problem->operands[GB_EXPERTS_GATE_UP_WEIGHT],
                          *gate = problem->operands[GB_EXPERTS_SHARED_GATE_WEIGHT],
                          *up = problem->operands[GB_EXPERTS_SHARED_UP_WEIGHT];
     return is_supported(weight, 2 * size, hidden, MOST_HIDDEN) &&
-           is_supported(gate, size, hidden, MOST_HIDDEN) && is_supported(up, size, hidden, MOST_HIDDEN) &&
-           gb_format_equal(&weight->format, &gate->format) && gb_format_equal(&weight->format, &up->format);
+           (!has_shared(problem) ||
+            (is_supported(gate, size, hidden, MOST_HIDDEN) && is_supported(up, size, hidden, MOST_HIDDEN) &&
+             gb_format_equal(&weight->format, &gate->format) &&
+             gb_format_equal(&weight->format, &up->format)));
 }
 
 static bool supports_outer(const gb_cuda_problem *problem, size_t size, size_t hidden) {
     const gb_cuda_tensor *weight = problem->operands[GB_EXPERTS_DOWN_WEIGHT],
                          *shared = problem->operands[GB_EXPERTS_SHARED_DOWN_WEIGHT];
-    return is_supported(weight, hidden, size, MOST_SIZE) && is_supported(shared, hidden, size, MOST_SIZE) &&
-           gb_format_equal(&weight->format, &shared->format);
+    return is_supported(weight, hidden, size, MOST_SIZE) &&
+           (!has_shared(problem) || (is_supported(shared, hidden, size, MOST_SIZE) &&
+                                     gb_format_equal(&weight->format, &shared->format)));
 }
 
 /* What the kernels know of a format, which is supported, when they are compiled: calls `work` with it. */
@@ -54,13 +72,19 @@ static unsigned outer_rounds(size_t blocks, size_t tokens) {
 }
 
 /* Whether a block of threads has room for what join_outputs has at a time. */
-static bool outputs_fit(const gb_cuda_tensor *down, size_t tokens, size_t choices) {
+static bool outputs_fit(const gb_cuda_tensor *down, size_t tokens, size_t count) {
     const unsigned rounds = outer_rounds(down->dims[1] / GEMV_BLOCK_ROWS, tokens);
     const uint32_t atoms = (uint32_t)(down->dims[2] / EXPERT_COLUMNS);
     const size_t bytes = with_shape(down->format, [&](auto shape) {
-        return outer_bytes<decltype(shape)>(atoms, (uint32_t)choices, rounds > 1 ? 2 : 1);
+        return outer_bytes<decltype(shape)>(atoms, (uint32_t)count, rounds > 1 ? 2 : 1);
     });
     return bytes + OWN_BYTES <= most_shared_bytes();
+}
+
+/* Whether only the last part's result is read by others. */
+static bool has_one_result(const gb_cuda_problem *problem) {
+    return problem->live ==
+           1u << (problem->parts[GB_EXPERTS_RESULT] ? GB_EXPERTS_RESULT : GB_EXPERTS_COMBINE);
 }
 
 bool gb_cuda_supports_experts(const gb_cuda_problem *problem) {
@@ -68,9 +92,11 @@ bool gb_cuda_supports_experts(const gb_cuda_problem *problem) {
                          *down = problem->operands[GB_EXPERTS_DOWN_WEIGHT];
     const gb_cuda_call *route = problem->parts[GB_EXPERTS_ROUTE];
     const size_t size = down->dims[2], hidden = down->dims[1], choices = route->results[0]->dims[1];
-    return !gb_cuda_is_prompt(route) && x->rank == 2 && choices <= MOST_CHOICES &&
+    const gb_cuda_tensor *scales = problem->operands[GB_EXPERTS_SCALES];
+    return !gb_cuda_is_prompt(route) && x->rank == 2 && choices <= MOST_CHOICES && has_one_result(problem) &&
+           (!scales || (scales->dtype != GB_QUANTIZED && gb_cuda_elements(scales) == scales->dims[0])) &&
            supports_inner(problem, size, hidden) && supports_outer(problem, size, hidden) &&
-           outputs_fit(down, x->dims[0], choices);
+           outputs_fit(down, x->dims[0], count_of(problem));
 }
 
 /* ---- What the kernels take ----------------------------------------------------------------------------- */
@@ -94,16 +120,21 @@ static packed_matrices matrices_of(const gb_cuda_tensor *weight, size_t tokens) 
 uint64_t gb_cuda_experts_scratch(const gb_cuda_problem *problem) {
     const gb_cuda_tensor *chosen = problem->parts[GB_EXPERTS_ROUTE]->results[0];
     const uint64_t size = problem->operands[GB_EXPERTS_DOWN_WEIGHT]->dims[2];
-    return (uint64_t)chosen->dims[0] * (chosen->dims[1] + 1) *
+    return (uint64_t)chosen->dims[0] * count_of(problem) *
            (size * sizeof(float) + sizeof(float) + sizeof(int32_t));
 }
 
-static expert_values values_in(const gb_cuda_scratch *scratch, size_t tokens, size_t choices, size_t size) {
+static expert_values values_of(const gb_cuda_problem *problem) {
+    const gb_cuda_call *route = problem->parts[GB_EXPERTS_ROUTE];
+    const gb_cuda_tensor *chosen = route->results[0];
+    const size_t tokens = chosen->dims[0], count = count_of(problem),
+                 size = problem->operands[GB_EXPERTS_DOWN_WEIGHT]->dims[2];
     expert_values v = {};
-    v.inner = reinterpret_cast<float *>(scratch->bytes);
-    v.weights = v.inner + tokens * (choices + 1) * size;
-    v.experts = reinterpret_cast<int32_t *>(v.weights + tokens * (choices + 1));
-    v.choices = (uint32_t)choices;
+    v.inner = reinterpret_cast<float *>(route->scratch->bytes);
+    v.weights = v.inner + tokens * count * size;
+    v.experts = reinterpret_cast<int32_t *>(v.weights + tokens * count);
+    v.choices = (uint32_t)chosen->dims[1];
+    v.count = (uint32_t)count;
     v.size = (uint32_t)size;
     return v;
 }
@@ -128,9 +159,16 @@ static expert_inner inner_of(const gb_cuda_problem *problem, const expert_values
         p.chosen = data_of<const int32_t>(route->results[0]);
         p.chosen_weights = data_of<const float>(route->results[1]);
     }
-    p.shared_gate = matrices_of(operands[GB_EXPERTS_SHARED_GATE_WEIGHT], tokens);
-    p.shared_up = matrices_of(operands[GB_EXPERTS_SHARED_UP_WEIGHT], tokens);
-    p.shared_logit = data_of<const float>(operands[GB_EXPERTS_SHARED_LOGIT]);
+    if (operands[GB_EXPERTS_SCALES]) {
+        p.scales = operands[GB_EXPERTS_SCALES]->data;
+        p.scale_dtype = operands[GB_EXPERTS_SCALES]->dtype;
+    }
+    p.is_gelu = problem->parts[GB_EXPERTS_ACTIVATION]->node->op == GB_OP_GELU_TANH;
+    if (has_shared(problem)) {
+        p.shared_gate = matrices_of(operands[GB_EXPERTS_SHARED_GATE_WEIGHT], tokens);
+        p.shared_up = matrices_of(operands[GB_EXPERTS_SHARED_UP_WEIGHT], tokens);
+        p.shared_logit = data_of<const float>(operands[GB_EXPERTS_SHARED_LOGIT]);
+    }
     p.to = values;
     return p;
 }
@@ -139,10 +177,12 @@ static expert_outer outer_of(const gb_cuda_problem *problem, const expert_values
     const gb_cuda_tensor *down = problem->operands[GB_EXPERTS_DOWN_WEIGHT];
     expert_outer p = {};
     p.weight = matrices_of(down, tokens);
-    p.shared = matrices_of(problem->operands[GB_EXPERTS_SHARED_DOWN_WEIGHT], tokens);
+    if (has_shared(problem))
+        p.shared = matrices_of(problem->operands[GB_EXPERTS_SHARED_DOWN_WEIGHT], tokens);
     p.from = values;
-    p.residual = data_of<const float>(problem->operands[GB_EXPERTS_RESIDUAL]);
-    p.y = data_of<float>(problem->parts[GB_EXPERTS_RESULT]->results[0]);
+    if (problem->operands[GB_EXPERTS_RESIDUAL])
+        p.residual = data_of<const float>(problem->operands[GB_EXPERTS_RESIDUAL]);
+    p.y = data_of<float>(result_of(problem)->results[0]);
     p.outputs = (uint32_t)down->dims[1];
     return p;
 }
@@ -152,7 +192,7 @@ static expert_outer outer_of(const gb_cuda_problem *problem, const expert_values
 template <typename Shape>
 static void launch_inner(gb_cuda_launch_list *launches, const expert_inner &p, size_t tokens) {
     const auto kernel = run_expert_inner<Shape>;
-    const dim3 grid(p.weight.blocks / 2, p.to.choices + 1, (unsigned)tokens);
+    const dim3 grid(p.weight.blocks / 2, p.to.count, (unsigned)tokens);
     add_launch(launches, "expert_inner", kernel, grid, EXPERT_THREADS, 2 * p.weight.atoms * Shape::ATOM_BYTES,
                p);
 }
@@ -162,15 +202,15 @@ static void launch_outer(gb_cuda_launch_list *launches, const expert_outer &p, s
     const auto kernel = run_expert_outer<Shape>;
     const unsigned rounds = outer_rounds(p.weight.blocks, tokens);
     const dim3 grid(blocks_for(p.weight.blocks, rounds), (unsigned)tokens);
-    const size_t bytes = outer_bytes<Shape>(p.weight.atoms, p.from.choices, rounds > 1 ? 2 : 1);
+    const size_t bytes = outer_bytes<Shape>(p.weight.atoms, p.from.count, rounds > 1 ? 2 : 1);
     add_launch(launches, "expert_outer", kernel, grid, EXPERT_THREADS, bytes, p);
 }
 
 void gb_cuda_expert_mlp(const gb_cuda_problem *problem) {
     const gb_cuda_call *route = problem->parts[GB_EXPERTS_ROUTE];
-    const gb_cuda_tensor *experts = route->results[0], *down = problem->operands[GB_EXPERTS_DOWN_WEIGHT];
-    const size_t tokens = experts->dims[0], choices = experts->dims[1];
-    const expert_values values = values_in(route->scratch, tokens, choices, down->dims[2]);
+    const gb_cuda_tensor *down = problem->operands[GB_EXPERTS_DOWN_WEIGHT];
+    const size_t tokens = route->results[0]->dims[0];
+    const expert_values values = values_of(problem);
     const expert_inner inner = inner_of(problem, values, tokens);
     const expert_outer outer = outer_of(problem, values, tokens);
     with_shape(problem->operands[GB_EXPERTS_GATE_UP_WEIGHT]->format,

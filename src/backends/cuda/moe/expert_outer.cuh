@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The second launch of a decode step's experts: down of the chosen experts and of the shared one, weighted
- * and added to the residual.
+ * and added to the residual, if there is one.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_MOE_EXPERT_OUTER_CUH
 #define GUMBEL_BACKENDS_CUDA_MOE_EXPERT_OUTER_CUH
@@ -12,9 +12,9 @@
 namespace gb_cuda {
 
 struct expert_outer {
-    packed_matrices weight, shared; /* shared: one matrix */
+    packed_matrices weight, shared; /* shared: one matrix, of a shared expert */
     expert_values from;
-    const float *residual; /* [tokens, outputs] */
+    const float *residual; /* [tokens, outputs]; NULL: it is added elsewhere */
     float *y;              /* [tokens, outputs] */
     uint32_t outputs;
 };
@@ -30,8 +30,8 @@ struct inner_atoms {
     __device__ void load(const expert_values &from, size_t token, uint32_t expert, uint32_t atom,
                          float v[8]) const {
         float4 halves[2] = {};
-        if (expert <= from.choices && atom < count) {
-            const float *row = from.inner + (token * (from.choices + 1) + expert) * from.size;
+        if (expert < from.count && atom < count) {
+            const float *row = from.inner + (token * from.count + expert) * from.size;
             const float4 *at =
                 reinterpret_cast<const float4 *>(row + (first + atom) * EXPERT_COLUMNS) + threadIdx.x % 8 * 2;
             halves[0] = at[0];
@@ -47,12 +47,12 @@ struct inner_atoms {
         float v[8], next[8];
         load(from, token, lane / 8, atom, next);
 #pragma unroll 1
-        for (uint32_t begin = 0; begin <= from.choices; begin += 4) {
+        for (uint32_t begin = 0; begin < from.count; begin += 4) {
             const uint32_t expert = begin + lane / 8, task = expert * most + atom;
             memcpy(v, next, sizeof v);
             load(from, token, expert + 4, atom, next);
             const byte_columns rounded = round_to_bytes<8>(v, GROUP_LANES);
-            if (expert > from.choices)
+            if (expert >= from.count)
                 continue;
             *reinterpret_cast<uint2 *>(bytes + task * EXPERT_COLUMNS + (quarter % 4 * 2 + quarter / 4) * 8) =
                 uint2{rounded.words[0], rounded.words[1]};
@@ -87,8 +87,9 @@ __device__ inline void copy_shared(const expert_outer &p, uint32_t block, uint8_
     const packed_block shared = {to + p.from.choices * p.weight.atoms * Shape::ATOM_BYTES};
     if (threadIdx.x >= WARP)
         return;
-    announce_by_warp(arrived, packed_block::bytes(p.shared));
-    shared.copy(p.shared, block, arrived);
+    announce_by_warp(arrived, p.shared.codes ? packed_block::bytes(p.shared) : 0);
+    if (p.shared.codes)
+        shared.copy(p.shared, block, arrived);
 }
 
 /* Output `row` of a block from its experts' sums: combine_experts, scale_rows of the shared one, and what
@@ -99,15 +100,17 @@ __device__ inline float join_experts(const expert_outer &p, const float (*sums)[
     float sum = sums[0][row] * weights[0];
     for (uint32_t t = 1; t < choices; t++)
         sum += sums[t][row] * weights[t];
-    return residual + (sum + sums[choices][row] * weights[choices]);
+    if (p.from.count > choices)
+        sum += sums[choices][row] * weights[choices];
+    return p.residual ? residual + sum : sum;
 }
 
-/* Bytes of join_outputs' shared memory: blocks of weights, one or two stages of them, and the inner values.
- */
+/* Bytes of join_outputs' shared memory for so many experts: blocks of weights, one or two stages of them, and
+ * the inner values. */
 template <typename Shape>
-inline size_t outer_bytes(uint32_t atoms, uint32_t choices, unsigned stages) {
+inline size_t outer_bytes(uint32_t atoms, uint32_t count, unsigned stages) {
     const size_t inner_bytes = EXPERT_COLUMNS + Shape::ATOM_GROUPS * sizeof(float2);
-    return (choices + 1) *
+    return count *
            (stages * atoms * (size_t)Shape::ATOM_BYTES + EXPERT_WARPS * atoms_of_warp(atoms) * inner_bytes);
 }
 
@@ -122,7 +125,7 @@ static __global__ void __launch_bounds__(EXPERT_THREADS, 2)
     __shared__ float of_warps[MATRICES][EXPERT_WARPS][GEMV_BLOCK_ROWS], sums[MATRICES][GEMV_BLOCK_ROWS];
     __shared__ float weights[MATRICES];
     const uint32_t warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, choices = p.from.choices;
-    const uint32_t matrices = choices + 1, pitch = p.weight.atoms * Shape::ATOM_BYTES;
+    const uint32_t matrices = p.from.count, pitch = p.weight.atoms * Shape::ATOM_BYTES;
     const uint32_t stages = blockIdx.x + gridDim.x < p.weight.blocks ? 2 : 1;
     const size_t token = blockIdx.y;
     inner_atoms<Shape> inner;
@@ -151,7 +154,7 @@ static __global__ void __launch_bounds__(EXPERT_THREADS, 2)
     for (uint32_t block = blockIdx.x; block < p.weight.blocks; block += gridDim.x, used++) {
         const uint32_t next = block + gridDim.x, stage = used % STAGES;
         const size_t y = token * p.outputs + block * GEMV_BLOCK_ROWS + threadIdx.x;
-        const float residual = threadIdx.x < GEMV_BLOCK_ROWS ? p.residual[y] : 0.0f;
+        const float residual = p.residual && threadIdx.x < GEMV_BLOCK_ROWS ? p.residual[y] : 0.0f;
         if (next < p.weight.blocks) {
             copy_shared<Shape>(p, next, memory + (1 - stage) * matrices * pitch, &arrived[1 - stage]);
             copy_chosen<Shape>(p, expert, next, memory + (1 - stage) * matrices * pitch, &arrived[1 - stage]);
