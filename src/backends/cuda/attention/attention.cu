@@ -113,7 +113,7 @@ static void describe_prefill(const gb_cuda_problem *problem) {
 }
 
 static bool is_few(const gb_cuda_problem *problem) {
-    return problem->parts[0]->row_class <= GB_CUDA_FEW_ROWS;
+    return gb_cuda_has_few_rows(problem->parts[0]);
 }
 
 static void describe_few_in_float(const gb_cuda_problem *problem) {

@@ -2,10 +2,11 @@
 #include "backends/cuda/lowering/lowering.h"
 
 const gb_cuda_class gb_cuda_classes[GB_CUDA_CLASSES] = {
-    {GB_CUDA_ONE_ROW, GB_CUDA_ONE_ROW},       {GB_CUDA_FEW_ROWS, GB_CUDA_FEW_ROWS},
-    {GB_CUDA_MANY_ROWS, GB_CUDA_MANY_ROWS},   {GB_CUDA_SHORT_PROMPT, GB_CUDA_ONE_ROW},
-    {GB_CUDA_SHORT_PROMPT, GB_CUDA_FEW_ROWS}, {GB_CUDA_SHORT_PROMPT, GB_CUDA_MANY_ROWS},
-    {GB_CUDA_LONG_PROMPT, GB_CUDA_ONE_ROW},   {GB_CUDA_LONG_PROMPT, GB_CUDA_FEW_ROWS},
+    {GB_CUDA_ONE_ROW, GB_CUDA_ONE_ROW},        {GB_CUDA_FEW_ROWS, GB_CUDA_FEW_ROWS},
+    {GB_CUDA_MANY_ROWS, GB_CUDA_MANY_ROWS},    {GB_CUDA_FEW_OF_PROMPT, GB_CUDA_ONE_ROW},
+    {GB_CUDA_FEW_OF_PROMPT, GB_CUDA_FEW_ROWS}, {GB_CUDA_SHORT_PROMPT, GB_CUDA_ONE_ROW},
+    {GB_CUDA_SHORT_PROMPT, GB_CUDA_FEW_ROWS},  {GB_CUDA_SHORT_PROMPT, GB_CUDA_MANY_ROWS},
+    {GB_CUDA_LONG_PROMPT, GB_CUDA_ONE_ROW},    {GB_CUDA_LONG_PROMPT, GB_CUDA_FEW_ROWS},
     {GB_CUDA_LONG_PROMPT, GB_CUDA_MANY_ROWS},
 };
 
@@ -26,7 +27,8 @@ static bool find_range(gb_cuda_row_class class, uint32_t limit, uint32_t *fewest
         [GB_CUDA_ONE_ROW] = {1, 1},
         [GB_CUDA_FEW_ROWS] = {2, GB_CUDA_MOST_FEW_ROWS},
         [GB_CUDA_MANY_ROWS] = {GB_CUDA_MOST_FEW_ROWS + 1, UINT32_MAX},
-        [GB_CUDA_SHORT_PROMPT] = {1, GB_CUDA_MOST_SHORT_PROMPT_ROWS},
+        [GB_CUDA_FEW_OF_PROMPT] = {1, GB_CUDA_MOST_FEW_ROWS},
+        [GB_CUDA_SHORT_PROMPT] = {GB_CUDA_MOST_FEW_ROWS + 1, GB_CUDA_MOST_SHORT_PROMPT_ROWS},
         [GB_CUDA_LONG_PROMPT] = {GB_CUDA_MOST_SHORT_PROMPT_ROWS + 1, UINT32_MAX}};
     *fewest = ranges[class].fewest;
     *most = ranges[class].most < limit ? ranges[class].most : limit;
@@ -35,7 +37,7 @@ static bool find_range(gb_cuda_row_class class, uint32_t limit, uint32_t *fewest
 
 bool gb_cuda_class_find_range(gb_cuda_class class, const gb_backend_options *options,
                               gb_cuda_class_range *range) {
-    const bool is_prompt = class.tokens >= GB_CUDA_SHORT_PROMPT;
+    const bool is_prompt = class.tokens >= GB_CUDA_FEW_OF_PROMPT;
     const uint32_t most_rows = gb_most_rows(options);
     if (!find_range(class.tokens, options->step_tokens, &range->tokens, &range->most_tokens))
         return false;

@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 /* Of an engine that has batches of all classes. */
-enum { SLOTS = 256, FEWEST_TOKENS = 512 };
+enum { SLOTS = 256, FEWEST_TOKENS = 1024 };
 
 enum { WIDTH = 51 /* of what a line says of a launch */ };
 
@@ -40,15 +40,16 @@ static const char *name_of(gb_cuda_row_class class) {
     static const char *const names[GB_CUDA_ROW_CLASSES] = {[GB_CUDA_ONE_ROW] = "1",
                                                            [GB_CUDA_FEW_ROWS] = "2 to 16",
                                                            [GB_CUDA_MANY_ROWS] = "more than 16",
-                                                           [GB_CUDA_SHORT_PROMPT] = "up to 256",
-                                                           [GB_CUDA_LONG_PROMPT] = "more than 256"};
+                                                           [GB_CUDA_FEW_OF_PROMPT] = "up to 16",
+                                                           [GB_CUDA_SHORT_PROMPT] = "17 to 512",
+                                                           [GB_CUDA_LONG_PROMPT] = "more than 512"};
     return names[class];
 }
 
 /* "cuda, decode of 2 to 16 tokens: 70 steps, 83 launches of 16 tokens" */
 static void print_title(const gb_cuda_lowered *lowered, uint32_t tokens, const gb_text_sink *sink) {
     const gb_cuda_class *class = &lowered->class;
-    const bool is_prompt = class->tokens >= GB_CUDA_SHORT_PROMPT;
+    const bool is_prompt = class->tokens >= GB_CUDA_FEW_OF_PROMPT;
     gb_print(sink, "cuda, %s of %s token%s", is_prompt ? "prefill" : "decode", name_of(class->tokens),
              class->tokens == GB_CUDA_ONE_ROW ? "" : "s");
     if (is_prompt)
@@ -94,12 +95,12 @@ static gumbel_status describe_class(gb_cuda_lowering_options *options, const gb_
     gb_cuda_class_find_range(options->class, options->backend, &range);
     gumbel_status status = gb_cuda_lower(options, &lowered, error);
     if (status == GUMBEL_OK) {
-        const bool is_prompt = options->class.tokens >= GB_CUDA_SHORT_PROMPT;
+        const bool is_prompt = options->class.tokens >= GB_CUDA_FEW_OF_PROMPT;
         const uint32_t tokens = is_prompt ? range.most_tokens : range.most_rows;
         const gb_cuda_runs runs = {NULL, range.most_rows};
         const gb_cuda_versions versions = {NULL, NULL};
         gb_cuda_lowered_bind(&lowered, tokens, range.most_rows, &runs, &versions);
-        status = gb_cuda_lowered_describe(&lowered, error);
+        status = gb_cuda_lowered_describe(&lowered, lowered.plan->step_count, error);
         if (status == GUMBEL_OK)
             print_lowered(&lowered, tokens, sink);
     }

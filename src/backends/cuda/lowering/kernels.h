@@ -80,18 +80,21 @@ typedef struct gb_cuda_prepared {
  * that want a next token are counted like these. */
 typedef enum gb_cuda_row_class {
     GB_CUDA_ONE_ROW,
-    GB_CUDA_FEW_ROWS,     /* 2 .. GB_CUDA_MOST_FEW_ROWS */
-    GB_CUDA_MANY_ROWS,    /* more */
-    GB_CUDA_SHORT_PROMPT, /* 1 .. GB_CUDA_MOST_SHORT_PROMPT_ROWS tokens of prompts */
-    GB_CUDA_LONG_PROMPT,  /* more */
+    GB_CUDA_FEW_ROWS,      /* 2 .. GB_CUDA_MOST_FEW_ROWS */
+    GB_CUDA_MANY_ROWS,     /* more */
+    GB_CUDA_FEW_OF_PROMPT, /* 1 .. GB_CUDA_MOST_FEW_ROWS tokens of prompts */
+    GB_CUDA_SHORT_PROMPT,  /* up to GB_CUDA_MOST_SHORT_PROMPT_ROWS */
+    GB_CUDA_LONG_PROMPT,   /* more */
     GB_CUDA_ROW_CLASSES
 } gb_cuda_row_class;
 
-enum { GB_CUDA_MOST_FEW_ROWS = 16, GB_CUDA_MOST_SHORT_PROMPT_ROWS = 256 };
+enum { GB_CUDA_MOST_FEW_ROWS = 16, GB_CUDA_MOST_SHORT_PROMPT_ROWS = 512 };
 
 static inline gb_cuda_row_class gb_cuda_row_class_of(bool is_prompt, size_t rows) {
     if (is_prompt)
-        return rows <= GB_CUDA_MOST_SHORT_PROMPT_ROWS ? GB_CUDA_SHORT_PROMPT : GB_CUDA_LONG_PROMPT;
+        return rows <= GB_CUDA_MOST_FEW_ROWS            ? GB_CUDA_FEW_OF_PROMPT
+               : rows <= GB_CUDA_MOST_SHORT_PROMPT_ROWS ? GB_CUDA_SHORT_PROMPT
+                                                        : GB_CUDA_LONG_PROMPT;
     return rows <= 1 ? GB_CUDA_ONE_ROW : rows <= GB_CUDA_MOST_FEW_ROWS ? GB_CUDA_FEW_ROWS : GB_CUDA_MANY_ROWS;
 }
 
@@ -331,7 +334,12 @@ static inline bool gb_cuda_is_int8_per_token(const gb_node *node) {
 
 /* Whether a call's tokens are prompts': GEMM kernels. Others are decode's, and have GEMV kernels. */
 static inline bool gb_cuda_is_prompt(const gb_cuda_call *call) {
-    return call->row_class >= GB_CUDA_SHORT_PROMPT;
+    return call->row_class >= GB_CUDA_FEW_OF_PROMPT;
+}
+
+/* Whether it has GB_CUDA_MOST_FEW_ROWS or fewer. */
+static inline bool gb_cuda_has_few_rows(const gb_cuda_call *call) {
+    return call->row_class <= GB_CUDA_FEW_ROWS || call->row_class == GB_CUDA_FEW_OF_PROMPT;
 }
 
 static inline size_t gb_cuda_elements(const gb_cuda_tensor *tensor) {

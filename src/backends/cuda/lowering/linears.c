@@ -33,7 +33,7 @@ static bool supports_mma_int8(const gb_cuda_problem *problem) {
     return supports_all(problem, gb_cuda_supports_mma_int8, gb_cuda_packed_int8_joins);
 }
 static bool supports_gemv_int8(const gb_cuda_problem *problem) {
-    return problem->parts[0]->row_class <= GB_CUDA_FEW_ROWS && supports_wgmma_int8(problem);
+    return gb_cuda_has_few_rows(problem->parts[0]) && supports_wgmma_int8(problem);
 }
 static bool supports_int8(const gb_cuda_problem *problem) {
     return supports_all(problem, gb_cuda_supports_int8, shares_int8_rows);
@@ -127,7 +127,7 @@ static void describe_gemm_quantized(const gb_cuda_problem *problem) {
 
 static bool is_few(const gb_cuda_call *call) {
     return has_no_other(call) &&
-           (call->row_class <= GB_CUDA_FEW_ROWS || call->operands[1]->dims[0] <= GB_FRAGMENT_ROWS);
+           (gb_cuda_has_few_rows(call) || call->operands[1]->dims[0] <= GB_FRAGMENT_ROWS);
 }
 static bool supports_gemv_quantized(const gb_cuda_problem *problem) {
     return supports_all(problem, is_few, NULL);

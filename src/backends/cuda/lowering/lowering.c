@@ -85,7 +85,8 @@ void gb_cuda_lowered_bind(gb_cuda_lowered *lowered, uint32_t tokens, uint32_t ro
                           const gb_cuda_versions *versions) {
     gb_cuda_bind_dims(lowered->plan->program, lowered->tensors, tokens, rows);
     lowered->rows = rows;
-    lowered->is_described = false;
+    lowered->described = 0;
+    gb_cuda_launch_list_clear(&lowered->launches);
     for (uint32_t s = 0; s < lowered->plan->step_count; s++) {
         const gb_cuda_step *step = &lowered->steps[s];
         for (uint32_t p = 0; p < step->problem.count; p++) {
@@ -103,15 +104,12 @@ static void describe_step(gb_cuda_lowered *lowered, gb_cuda_step *step) {
     step->end_launch = lowered->launches.count;
 }
 
-gumbel_status gb_cuda_lowered_describe(gb_cuda_lowered *lowered, gumbel_error *error) {
-    if (lowered->is_described)
-        return GUMBEL_OK;
-    gb_cuda_launch_list_clear(&lowered->launches);
-    for (uint32_t s = 0; s < lowered->plan->step_count; s++)
-        describe_step(lowered, &lowered->steps[s]);
-    lowered->is_described = !lowered->launches.has_failed;
-    return lowered->is_described ? GUMBEL_OK
-                                 : gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for a step's launches");
+gumbel_status gb_cuda_lowered_describe(gb_cuda_lowered *lowered, uint32_t steps, gumbel_error *error) {
+    while (lowered->described < steps)
+        describe_step(lowered, &lowered->steps[lowered->described++]);
+    return lowered->launches.has_failed
+               ? gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for a step's launches")
+               : GUMBEL_OK;
 }
 
 /* ---- Memory -------------------------------------------------------------------------------------------- */

@@ -18,7 +18,7 @@ typedef struct gb_cuda_class {
     gb_cuda_row_class tokens, rows;
 } gb_cuda_class;
 
-enum { GB_CUDA_CLASSES = 9 };
+enum { GB_CUDA_CLASSES = 11 };
 extern const gb_cuda_class gb_cuda_classes[GB_CUDA_CLASSES];
 
 /* The number of a batch's class. */
@@ -61,8 +61,9 @@ typedef struct gb_cuda_lowered {
     const gb_cuda_tensor **operands;
     gb_cuda_prepared_value *prepared; /* [prepared_count], as the plan's buffers */
     uint32_t prepared_count;
-    gb_cuda_launch_list launches; /* of the bound sizes, once described */
-    bool is_described, has_branches;
+    gb_cuda_launch_list launches; /* of the bound sizes */
+    uint32_t described;           /* steps whose launches are in it */
+    bool has_branches;
     uint32_t rows;      /* that are bound */
     uint32_t first_row; /* where its logits go, of the batch's */
 } gb_cuda_lowered;
@@ -88,8 +89,9 @@ void gb_cuda_lowered_destroy(gb_cuda_lowered *lowered);
 void gb_cuda_lowered_bind(gb_cuda_lowered *lowered, uint32_t tokens, uint32_t rows, const gb_cuda_runs *runs,
                           const gb_cuda_versions *versions);
 
-/* Describes the launches of the bound sizes, unless that is done. Errors: MEMORY. */
-gumbel_status gb_cuda_lowered_describe(gb_cuda_lowered *lowered, gumbel_error *error);
+/* Describes the launches of the first `steps` steps for the bound sizes, as far as that is not done: the
+ * device can begin before the host has described all. Errors: MEMORY. */
+gumbel_status gb_cuda_lowered_describe(gb_cuda_lowered *lowered, uint32_t steps, gumbel_error *error);
 
 /* Bytes of scratch that the launches of the bound sizes take. */
 uint64_t gb_cuda_lowered_scratch(const gb_cuda_lowered *lowered);

@@ -90,7 +90,7 @@ static bool is_wanted(const gb_program *program, const gb_node *product, const g
 
 /* Notes the constants whose packing the kernel of some product wants, decoding or of a long prompt. */
 static void find_wanted(const gb_program *program, const gb_cuda_weight_layout *layouts, bool *wanted) {
-    enum { PROMPT = 2 * GB_CUDA_MOST_SHORT_PROMPT_ROWS };
+    enum { PROMPT = GB_CUDA_MOST_SHORT_PROMPT_ROWS + 1 };
     for (uint32_t n = 0; n < program->node_count; n++) {
         const gb_node *node = &program->nodes[n];
         if (node->op != GB_OP_LINEAR && node->op != GB_OP_EXPERT_LINEAR)

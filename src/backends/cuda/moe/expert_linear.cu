@@ -176,7 +176,7 @@ static void describe_gemv_float(const gb_cuda_problem *problem) {
 /* ---- Other formats: few pairs one by one, many in the order of the experts ----------------------------- */
 
 static bool is_few(const gb_cuda_problem *problem) {
-    return problem->parts[0]->row_class <= GB_CUDA_FEW_ROWS;
+    return gb_cuda_has_few_rows(problem->parts[0]);
 }
 static void describe_gemv_quantized(const gb_cuda_problem *problem) {
     gb_cuda_quantized_few(problem->parts[0], single_pairs_of(problem->parts[0]));

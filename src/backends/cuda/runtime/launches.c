@@ -238,10 +238,10 @@ gumbel_status gb_cuda_launches_enqueue(gb_cuda_launches *l, gb_cuda_step_part pa
     gb_cuda_lowered *lowered = l->bound;
     const uint32_t first = part == GB_CUDA_FROM_MASKS ? find_mask_step(l) : 0;
     const uint32_t end = part == GB_CUDA_BEFORE_MASKS ? find_mask_step(l) : lowered->plan->step_count;
-    GB_TRY(gb_cuda_lowered_describe(lowered, error));
     for (uint32_t s = first, next; s < end; s = next) {
         const gb_cuda_step *step = &lowered->steps[s];
         next = s + 1;
+        GB_TRY(gb_cuda_lowered_describe(lowered, next, error));
         if (step->kernel)
             GB_TRY(run_step(l, step, error));
         else if (!step->step->needs_rows || l->sizes.rows > 0)
