@@ -4,12 +4,21 @@
  * place of that sanitizer's; all calls of memcpy and memset in the program come here too. GCC does not report
  * structures that are passed by value to functions that are not inlined, or returned by them.
  */
+#include "cuda_runtime_api.h"
 #include "races.h"
 #include "written.h"
 
+void (*emulated_access)(const void *at, size_t size, bool writes);
+
 namespace {
 
+inline void report_access(const void *at, size_t size, bool writes) {
+    if (emulated_access && emulated_is_of_device(at))
+        emulated_access(at, size, writes);
+}
+
 inline void read(const void *at, size_t size, const char *who) {
+    report_access(at, size, false);
     if (emulated::order_is_followed)
         emulated::check_read_order(at, size);
     if (size > emulated::MOST_AT_ONCE || emulated::is_unwritten(at, size))
@@ -17,6 +26,7 @@ inline void read(const void *at, size_t size, const char *who) {
 }
 
 inline void write(const void *at, size_t size, const void *place) {
+    report_access(at, size, true);
     if (emulated::order_is_followed)
         emulated::check_write_order(at, size, place);
     if (size > emulated::MOST_AT_ONCE || emulated::is_unwritten(at, size))

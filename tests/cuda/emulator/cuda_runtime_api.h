@@ -126,6 +126,11 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *fu
 /* For tests: called with each kernel that a stream or a graph runs. NULL: nobody wants to know. */
 extern void (*emulated_trace)(const void *function);
 
+/* For tests of builds with GUMBEL_EMULATED_CHECKS: called with each access of a kernel to memory of the
+ * device. */
+extern void (*emulated_access)(const void *at, size_t size, bool writes);
+bool emulated_is_of_device(const void *at);
+
 cudaError_t cudaEventCreate(cudaEvent_t *event);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);

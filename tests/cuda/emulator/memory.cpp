@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <string>
 #include <sys/mman.h>
@@ -70,6 +71,15 @@ cudaError_t cudaFree(void *pointer) {
         blocks.erase(block);
     }
     return cudaFreeHost(pointer);
+}
+
+bool emulated_is_of_device(const void *at) {
+    const auto block = blocks.upper_bound(const_cast<void *>(at));
+    const auto map = map_sizes.upper_bound((CUdeviceptr)(uintptr_t)at);
+    return (block != blocks.begin() &&
+            (uintptr_t)at < (uintptr_t)std::prev(block)->first + std::prev(block)->second) ||
+           (map != map_sizes.begin() &&
+            (CUdeviceptr)(uintptr_t)at < std::prev(map)->first + std::prev(map)->second);
 }
 
 /* ---- Virtual memory ------------------------------------------------------------------------------------ */

@@ -24,8 +24,8 @@ static bool is_of_epilogues(const gb_cuda_prepared *prepared) {
 }
 
 /* Gives the part that computes that value an epilogue. */
-static void set_epilogue(const gb_cuda_problem *problem, gb_cuda_call *calls, const gb_cuda_tensor *value,
-                         const gb_cuda_prepared *epilogue) {
+static void attach_epilogue(const gb_cuda_problem *problem, gb_cuda_call *calls, const gb_cuda_tensor *value,
+                            const gb_cuda_prepared *epilogue) {
     for (uint32_t p = 0; p < problem->count; p++)
         if (problem->parts[p] && calls[p].results[0] == value)
             calls[p].epilogue = epilogue;
@@ -68,7 +68,7 @@ bool gb_cuda_supports_step(const gb_plan *plan, const gb_step *candidate, void *
     const gb_cuda_problem problem =
         gb_cuda_problem_of(l, candidate, memory.calls, memory.parts, memory.operands);
     if (find_wanted(l, plan, candidate, &storage, &wanted))
-        set_epilogue(&problem, memory.calls, &l->lowered->tensors[storage], &wanted);
+        attach_epilogue(&problem, memory.calls, &l->lowered->tensors[storage], &wanted);
     return gb_cuda_choose(candidate, &problem) != NULL;
 }
 
@@ -121,7 +121,7 @@ static void add_epilogues(const gb_cuda_lowered *lowered, const gb_cuda_step *st
         const gb_ref storage = step->step->results[i];
         const gb_cuda_prepared_value *value = nearest_of(lowered, storage);
         if (value)
-            set_epilogue(&step->problem, step->calls, &lowered->tensors[storage], &value->rows);
+            attach_epilogue(&step->problem, step->calls, &lowered->tensors[storage], &value->rows);
     }
 }
 

@@ -19,6 +19,7 @@ typedef struct gb_cuda_launch {
     struct dim3 grid, block; /* in blocks, in threads */
     unsigned cluster;        /* blocks along x that reach each other's shared memory; 1: none do */
     size_t shared_bytes;     /* dynamic */
+    uint32_t step;           /* of its list's plan, which says what is read and written */
     uint32_t parameter_count;
     uint32_t parameters[GB_CUDA_MOST_PARAMETERS]; /* where each begins in the list's bytes */
 } gb_cuda_launch;

@@ -41,7 +41,10 @@ static gumbel_status finish_steps(gb_plan *plan, void *user, gumbel_error *error
     if (!allocate_steps(lowered))
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the plan's steps");
     list_problems(l, lowered);
-    return gb_cuda_choose_kernels(lowered, error);
+    GB_TRY(gb_cuda_choose_kernels(lowered, error));
+    return gb_cuda_list_accesses(lowered)
+               ? GUMBEL_OK
+               : gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the plan's steps");
 }
 
 gumbel_status gb_cuda_lower(const gb_cuda_lowering_options *options, gb_cuda_lowered *lowered,
@@ -70,6 +73,7 @@ gumbel_status gb_cuda_lower(const gb_cuda_lowering_options *options, gb_cuda_low
 }
 
 void gb_cuda_lowered_destroy(gb_cuda_lowered *lowered) {
+    gb_free(lowered->accesses);
     gb_free(lowered->prepared);
     gb_free(lowered->operands);
     gb_free(lowered->parts);
@@ -102,6 +106,8 @@ static void describe_step(gb_cuda_lowered *lowered, gb_cuda_step *step) {
     if (step->kernel && !is_left_out)
         step->kernel->describe(&step->problem);
     step->end_launch = lowered->launches.count;
+    for (uint32_t i = step->first_launch; i < step->end_launch; i++)
+        lowered->launches.launches[i].step = (uint32_t)(step - lowered->steps);
 }
 
 gumbel_status gb_cuda_lowered_describe(gb_cuda_lowered *lowered, uint32_t steps, gumbel_error *error) {

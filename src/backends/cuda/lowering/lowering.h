@@ -31,12 +31,29 @@ typedef struct gb_cuda_class_range {
 bool gb_cuda_class_find_range(gb_cuda_class class, const gb_backend_options *options,
                               gb_cuda_class_range *range);
 
+/* Memory that launches read, or write and may read. Those of a step have the same: its operands and results,
+ * with the prepared rows of both. Beside it they have the scratch, and read the batch's runs and versions. */
+typedef struct gb_cuda_access {
+    const gb_cuda_tensor *tensor; /* NULL: rows. Of a state, in the slots that the batch names */
+    const gb_cuda_prepared *rows;
+    bool writes;
+} gb_cuda_access;
+
+/* Where it begins and how many bytes it has, of a state those of one slot. */
+typedef struct gb_cuda_range {
+    const uint8_t *data;
+    uint64_t size;
+} gb_cuda_range;
+gb_cuda_range gb_cuda_range_of(const gb_cuda_access *access);
+
 /* A step of the plan, and what it launches. */
 typedef struct gb_cuda_step {
     const gb_step *step;
     const gb_cuda_kernel *kernel; /* NULL: a branch or jump */
     gb_cuda_problem problem;
-    gb_cuda_call *calls;               /* [problem.count], of its parts */
+    gb_cuda_call *calls;      /* [problem.count], of its parts */
+    gb_cuda_access *accesses; /* [access_count] */
+    uint32_t access_count;
     uint32_t first_launch, end_launch; /* in the list; none where the step is left out */
 } gb_cuda_step;
 
@@ -59,6 +76,7 @@ typedef struct gb_cuda_lowered {
     gb_cuda_call *calls;     /* memory of theirs */
     const gb_cuda_call **parts;
     const gb_cuda_tensor **operands;
+    gb_cuda_access *accesses;         /* memory of theirs */
     gb_cuda_prepared_value *prepared; /* [prepared_count], as the plan's buffers */
     uint32_t prepared_count;
     gb_cuda_launch_list launches; /* of the bound sizes */

@@ -41,4 +41,9 @@ bool gb_cuda_supports_step(const gb_plan *plan, const gb_step *candidate, void *
  * UNSUPPORTED (a step without a kernel), MEMORY. */
 gumbel_status gb_cuda_choose_kernels(gb_cuda_lowered *lowered, gumbel_error *error);
 
+/* ---- accesses.c ---------------------------------------------------------------------------------------- */
+
+/* Notes what each step's launches read and write, once kernels are chosen; false: there is no memory. */
+bool gb_cuda_list_accesses(gb_cuda_lowered *lowered);
+
 #endif
