@@ -12,7 +12,7 @@
 
 #include <math.h>
 
-enum { MOST_TOKENS = 5, MOST_EXPERTS = 300, MOST_CHOSEN = 40 };
+enum { MOST_TOKENS = 5, MOST_EXPERTS = 300, MOST_CHOSEN = 40, MOST_HIDDEN = 4096 };
 
 /* ---- Choosing ------------------------------------------------------------------------------------------ */
 
@@ -180,7 +180,8 @@ static const gb_format bf16_64 = {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, 64},
                        q4_0 = {GB_FORMAT_ONE_LEVEL, 4, false, 0, GB_F16, 32},
                        q4_1 = {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 32};
 
-/* Of rows in groups of 32 a warp has one, two or four groups, and the last part fewer than others. */
+/* Of rows in groups of 32 a warp has one, two or four groups, and the last part fewer than others. Rows of
+ * more than 2048 columns are two rounds. */
 static const mixture mixtures[] = {
     {&bf16_64, &bf16_64, 10, 3, 64, 64, 0},
     {&centered_64, &centered_64, 256, 8, 192, 128, 0},
@@ -197,6 +198,11 @@ static const mixture mixtures[] = {
     {&q4_0, &q4_0, 9, 3, 448, 320, NOT_SHARED | NO_RESIDUAL | SCALED | GELU},
     {&bf16_64, &bf16_64, 300, 4, 128, 704, NOT_SHARED | NO_RESIDUAL | SCALED | GELU},
     {&bf16_64, &bf16_64, 10, 3, 64, 64, GELU},
+    {&bf16_32, &bf16_32, 3, 2, 2112, 64, NOT_SHARED},
+    {&bf16_64, &bf16_64, 3, 2, 2816, 704, NOT_SHARED | NO_RESIDUAL | SCALED | GELU},
+    {&centered_64, &centered_64, 2, 1, MOST_HIDDEN, 64, 0},
+    {&q4_0, &q4_1, 2, 1, MOST_HIDDEN, 64, 0},
+    {&f16_64, &f16_64, 3, 2, 2112, 64, NOT_SHARED},
 };
 
 /* Whether the mixture has that part of a step. */
@@ -455,7 +461,7 @@ static void has_the_bits_of_the_steps(void **state) {
     for (size_t i = 0; i < sizeof mixtures / sizeof *mixtures; i += is_short_run() ? 2 : 1) {
         const mixture *c = &mixtures[i];
         inputs in = new_inputs(c);
-        float expected[MOST_TOKENS * 2048], found[MOST_TOKENS * 2048];
+        float expected[MOST_TOKENS * MOST_HIDDEN], found[MOST_TOKENS * MOST_HIDDEN];
         mix(c, &in, 0, MOST_TOKENS, false, expected);
         assert_true(mix(c, &in, 0, MOST_TOKENS, true, found));
         assert_memory_equal(found, expected, MOST_TOKENS * c->hidden * sizeof *found);
@@ -469,7 +475,7 @@ static void has_the_bits_of_the_steps(void **state) {
  * are too wide, and outputs of which two stages may not fit in the device's shared memory. */
 static void leaves_what_is_too_large(void **state) {
     (void)state;
-    enum { WIDEST = 2112 };
+    enum { WIDEST = MOST_HIDDEN + 64 };
     static const struct {
         size_t experts, choices, hidden, size;
     } large[] = {{12, 9, 64, 64}, {4, 2, 64, 1088}, {4, 2, WIDEST, 64}, {8, 8, 1024, 1024}};

@@ -3,8 +3,8 @@
  * What the two launches of a decode step's experts share (expert_inner.cuh, expert_outer.cuh): matrices,
  * their blocks in shared memory, and sums. Matrices are packed, 4-bit codes in groups of 64 or 32, with 8-bit
  * activations. An atom is 64 columns, of one group or two. A block of threads has 16 rows of each matrix; of
- * the sum over k a warp has one, two or four neighbouring atoms, whose groups are added in the order of
- * gemv_rows.cuh, so that the bits are those of the ops one by one.
+ * the sum over k a warp has one, two or four neighbouring atoms, of wide rows four in each of two rounds.
+ * Their groups are added in the order of gemv_rows.cuh, so that the bits are those of the ops one by one.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_MOE_EXPERT_BLOCKS_CUH
 #define GUMBEL_BACKENDS_CUDA_MOE_EXPERT_BLOCKS_CUH
@@ -20,7 +20,8 @@ enum {
     EXPERT_THREADS = EXPERT_WARPS * WARP,
     EXPERT_COLUMNS = 64,               /* of an atom */
     MOST_CHOICES = MOST_BLOCK_CHOICES, /* of a token, beside the shared expert */
-    MOST_INNER_ATOMS = 4,              /* that a warp has of a row of gate and up, */
+    MOST_INNER_ATOMS = 4,              /* that a warp has of a row of gate and up in a round, */
+    MOST_INNER_ROUNDS = 2,             /* of which there are so many, */
     MOST_OUTER_ATOMS = 2               /* and of down */
 };
 
@@ -33,18 +34,26 @@ struct expert_shape : gemv_shape<true, 4, GROUP, IS_BF16, true> {
     static constexpr uint32_t ATOM_BYTES = base::CODE_BYTES + 2 * base::SCALE_BYTES;
 };
 
-/* How many neighbouring atoms a warp has of so many: a power of two, for which all warps have them. */
+/* How many neighbouring atoms a warp has of so many, in a round: a power of two, for which all warps have
+ * them. */
 __host__ __device__ inline uint32_t atoms_of_warp(uint32_t atoms) {
     return atoms <= EXPERT_WARPS ? 1 : atoms <= 2 * EXPERT_WARPS ? 2 : 4;
 }
 
-/* What a warp has of a row's atoms; the last warps may have less than others, or none. */
+/* So many atoms, and those that the last warp lacks. */
+__host__ __device__ inline uint32_t whole_turns(uint32_t atoms) {
+    const uint32_t most = atoms_of_warp(atoms);
+    return (atoms + most - 1) & ~(most - 1);
+}
+
+/* What a warp has of a row's atoms in a turn, of which one round has EXPERT_WARPS; the last turns may have
+ * less than others, or none. */
 struct atom_range {
     uint32_t first, count;
 
-    __device__ atom_range(uint32_t atoms, uint32_t warp) {
-        const uint32_t most = atoms_of_warp(atoms), left = atoms > most * warp ? atoms - most * warp : 0;
-        first = left > 0 ? most * warp : 0;
+    __device__ atom_range(uint32_t atoms, uint32_t turn) {
+        const uint32_t most = atoms_of_warp(atoms), left = atoms > most * turn ? atoms - most * turn : 0;
+        first = left > 0 ? most * turn : 0;
         count = left < most ? left : most;
     }
 };
@@ -128,39 +137,46 @@ struct packed_block {
     }
 };
 
-/* Puts a warp's sums where all of a block's rows meet. */
-__device__ inline void store_sums(float (*sums)[GEMV_BLOCK_ROWS], const float y[2]) {
+/* Puts the sums of a warp's turn where all of a block's rows meet. */
+__device__ inline void store_sums(float of_turn[GEMV_BLOCK_ROWS], const float y[2]) {
     const uint32_t lane = threadIdx.x % WARP;
     if (lane % 4 == 0) {
-        sums[threadIdx.x / WARP][lane / 4] = y[0];
-        sums[threadIdx.x / WARP][lane / 4 + 8] = y[1];
+        of_turn[lane / 4] = y[0];
+        of_turn[lane / 4 + 8] = y[1];
     }
 }
 
-/* Adds a row's: of a part by twos, then the parts. */
-template <typename Shape>
-__device__ inline float add_sums(const float (*sums)[GEMV_BLOCK_ROWS], uint32_t row, uint32_t atoms) {
-    const uint32_t warps = Shape::PART_ATOMS / atoms_of_warp(atoms); /* of a part */
-    if (Shape::ATOM_GROUPS > 1 && warps == 1) {
-        float total = sums[0][row];
+/* Adds a row's parts in their order. */
+template <typename Shape, uint32_t PARTS, typename SumOf>
+__device__ inline float add_parts(uint32_t atoms, const SumOf &sum_of) {
+    float total = sum_of(0);
 #pragma unroll
-        for (uint32_t i = 1; i < EXPERT_WARPS; i++)
-            if (i * Shape::PART_ATOMS < atoms)
-                total += sums[i][row];
-        return total;
-    }
-    float twos[4];
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-        twos[i] = sums[2 * i][row] + sums[2 * i + 1][row];
-    if (warps > 2) /* all are one part, or its halves are two */
-        return (twos[0] + twos[1]) + (twos[2] + twos[3]);
-    float total = twos[0];
-#pragma unroll
-    for (uint32_t i = 1; i < 4; i++)
+    for (uint32_t i = 1; i < PARTS; i++)
         if (i * Shape::PART_ATOMS < atoms)
-            total += twos[i];
+            total += sum_of(i);
     return total;
+}
+
+/* Adds a row's, of so many rounds: of a part by twos, then the parts. */
+template <typename Shape, int ROUNDS>
+__device__ inline float add_sums(const float (*sums)[GEMV_BLOCK_ROWS], uint32_t row, uint32_t atoms) {
+    const auto of_turn = [&](uint32_t i) { return sums[i][row]; };
+    const auto of_two = [&](uint32_t i) { return sums[2 * i][row] + sums[2 * i + 1][row]; };
+    if constexpr (ROUNDS > 1) {
+        constexpr uint32_t TURNS = ROUNDS * EXPERT_WARPS;
+        if constexpr (Shape::PART_ATOMS == MOST_INNER_ATOMS)
+            return add_parts<Shape, TURNS>(atoms, of_turn);
+        else
+            return add_parts<Shape, TURNS / 2>(atoms, of_two);
+    } else {
+        const uint32_t warps = Shape::PART_ATOMS / atoms_of_warp(atoms); /* of a part */
+        if (Shape::ATOM_GROUPS > 1 && warps == 1)
+            return add_parts<Shape, EXPERT_WARPS>(atoms, of_turn);
+        const float twos[] = {of_two(0), of_two(1), of_two(2), of_two(3)};
+        if (warps > 2) /* all are one part, or its halves are two */
+            return (twos[0] + twos[1]) + (twos[2] + twos[3]);
+        return add_parts<Shape, EXPERT_WARPS / 2>(atoms, [&](uint32_t i) { return twos[i]; });
+    }
 }
 
 } // namespace gb_cuda

@@ -9,6 +9,8 @@
 #include "backends/cuda/moe/expert_blocks.cuh"
 #include "backends/cuda/norm/row_ops.cuh"
 
+#include <type_traits>
+
 namespace gb_cuda {
 
 struct expert_inner {
@@ -29,13 +31,22 @@ struct expert_inner {
     expert_values to;
 };
 
-/* Memory of a block: its rows' sums lie where routing.keys are free again. */
-union inner_memory {
+/* Memory of a block: its rows' sums lie where routing.keys are free again, if there is room. */
+union one_round_memory {
     block_routing routing;
     float sums[2][EXPERT_WARPS][GEMV_BLOCK_ROWS];
 };
 
-static_assert(sizeof(inner_memory::sums) <= sizeof(block_routing::keys), "what is chosen stays");
+static_assert(sizeof(one_round_memory::sums) <= sizeof(block_routing::keys), "what is chosen stays");
+
+template <int ROUNDS>
+struct rounds_memory {
+    block_routing routing;
+    float sums[2][ROUNDS * EXPERT_WARPS][GEMV_BLOCK_ROWS];
+};
+
+template <int ROUNDS>
+using inner_memory = std::conditional_t<ROUNDS == 1, one_round_memory, rounds_memory<ROUNDS>>;
 
 /* Number `number` of the token's experts. All threads call it. */
 __device__ inline size_t choose_expert(const expert_inner &p, size_t token, uint32_t number,
@@ -171,28 +182,51 @@ __device__ inline void multiply_half_atoms(const packed_matrices &m, const packe
     }
 }
 
+/* What a warp multiplies in a turn: some atoms, the lane's inputs of atom lane / 8, and the numbers of the
+ * groups of atom lane % 4. */
 template <typename Shape>
-__device__ inline void multiply_gate_up(const packed_matrices &m, const packed_block of[2],
-                                        const atom_range &mine, const uint4 &x, const float2 *of_x,
-                                        float of_rows[2][2]) {
-    if constexpr (Shape::ATOM_GROUPS == 1)
-        return multiply_whole_atoms<Shape>(m, of, mine.first, mine.count, x, *of_x, of_rows);
-    else
-        for (int up = 0; up < 2; up++)
-            multiply_half_atoms<Shape>(m, of[up], mine.first, mine.count, x, of_x, of_rows[up]);
+struct inner_turn {
+    uint32_t first, count;
+    uint4 x;
+    float2 of_x[Shape::ATOM_GROUPS];
+
+    __device__ void load(const expert_inner &p, size_t token, uint32_t turn) {
+        const uint32_t lane = threadIdx.x % WARP;
+        const atom_range mine(p.weight.atoms, turn);
+        const size_t of_token = token * p.weight.atoms + mine.first;
+        first = mine.first;
+        count = mine.count;
+        x = p.x[(of_token + (lane / 8 < count ? lane / 8 : 0)) * 4 + lane % 4];
+#pragma unroll
+        for (uint32_t g = 0; g < Shape::ATOM_GROUPS; g++)
+            of_x[g] = p.x_sums[(of_token + (lane % 4 < count ? lane % 4 : 0)) * Shape::ATOM_GROUPS + g];
+    }
+
+    __device__ void multiply(const packed_matrices &m, const packed_block of[2], float of_rows[2][2]) const {
+        if constexpr (Shape::ATOM_GROUPS == 1)
+            return multiply_whole_atoms<Shape>(m, of, first, count, x, *of_x, of_rows);
+        else
+            for (int up = 0; up < 2; up++)
+                multiply_half_atoms<Shape>(m, of[up], first, count, x, of_x, of_rows[up]);
+    }
+};
+
+/* Bytes of shared memory for gate and up. */
+template <typename Shape>
+inline size_t inner_bytes(uint32_t atoms) {
+    return 2 * atoms * (size_t)Shape::ATOM_BYTES;
 }
 
 /* Grid: [blocks of 16 inner values, experts of a token, tokens]. */
-template <typename Shape>
+template <typename Shape, int ROUNDS>
 static __global__ void __launch_bounds__(EXPERT_THREADS, 4)
     run_expert_inner(GB_GRID_CONSTANT expert_inner p) {
     GB_DYNAMIC_SHARED(uint8_t, memory);
     __shared__ copy_barrier arrived;
-    __shared__ inner_memory shared;
+    __shared__ inner_memory<ROUNDS> shared;
     const uint32_t warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, block = blockIdx.x;
     const uint32_t number = blockIdx.y, choices = p.to.choices;
     const size_t token = blockIdx.z;
-    const atom_range mine(p.weight.atoms, warp);
     const packed_block of[2] = {{memory}, {memory + p.weight.atoms * Shape::ATOM_BYTES}}; /* gate and up */
     if (threadIdx.x == 0) {
         begin_barrier(&arrived, 2);
@@ -202,12 +236,10 @@ static __global__ void __launch_bounds__(EXPERT_THREADS, 4)
     if (number == choices)
         copy_gate_up(p.shared_gate, p.shared_up, block, block, of, &arrived);
     wait_alone();
-    const size_t of_token = token * p.weight.atoms + mine.first;
-    const uint4 x = p.x[(of_token + (lane / 8 < mine.count ? lane / 8 : 0)) * 4 + lane % 4];
-    float2 x_sums[Shape::ATOM_GROUPS];
+    inner_turn<Shape> turns[ROUNDS];
 #pragma unroll
-    for (uint32_t g = 0; g < Shape::ATOM_GROUPS; g++)
-        x_sums[g] = p.x_sums[(of_token + (lane % 4 < mine.count ? lane % 4 : 0)) * Shape::ATOM_GROUPS + g];
+    for (uint32_t r = 0; r < ROUNDS; r++)
+        turns[r].load(p, token, r * EXPERT_WARPS + warp);
     if (number < choices) {
         const size_t expert = choose_expert(p, token, number, shared.routing);
         const size_t of_gate = expert * p.weight.blocks + block;
@@ -221,14 +253,17 @@ static __global__ void __launch_bounds__(EXPERT_THREADS, 4)
     }
     wait_for_block_copies(&arrived, 0);
     let_next_begin();
-    float of_rows[2][2];
-    multiply_gate_up<Shape>(p.weight, of, mine, x, x_sums, of_rows);
-    store_sums(shared.sums[0], of_rows[0]);
-    store_sums(shared.sums[1], of_rows[1]);
+#pragma unroll
+    for (uint32_t r = 0; r < ROUNDS; r++) {
+        float of_rows[2][2];
+        turns[r].multiply(p.weight, of, of_rows);
+        for (int up = 0; up < 2; up++)
+            store_sums(shared.sums[up][r * EXPERT_WARPS + warp], of_rows[up]);
+    }
     __syncthreads();
     if (warp == 0) {
-        const float sum =
-            add_sums<Shape>(shared.sums[lane / GEMV_BLOCK_ROWS], lane % GEMV_BLOCK_ROWS, p.weight.atoms);
+        const float sum = add_sums<Shape, ROUNDS>(shared.sums[lane / GEMV_BLOCK_ROWS], lane % GEMV_BLOCK_ROWS,
+                                                  p.weight.atoms);
         const float of_up = __shfl_xor_sync(0xffffffffu, sum, GEMV_BLOCK_ROWS);
         if (lane < GEMV_BLOCK_ROWS)
             p.to.inner[(token * p.to.count + number) * p.to.size + block * GEMV_BLOCK_ROWS + lane] =

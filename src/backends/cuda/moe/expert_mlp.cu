@@ -9,9 +9,10 @@ using namespace gb_cuda;
 /* ---- Which ones it can be ------------------------------------------------------------------------------ */
 
 enum {
-    MOST_HIDDEN = MOST_INNER_ATOMS * EXPERT_WARPS * EXPERT_COLUMNS,
+    ROUND_ATOMS = MOST_INNER_ATOMS * EXPERT_WARPS,
+    MOST_HIDDEN = MOST_INNER_ROUNDS * ROUND_ATOMS * EXPERT_COLUMNS,
     MOST_SIZE = MOST_OUTER_ATOMS * EXPERT_WARPS * EXPERT_COLUMNS,
-    OWN_BYTES = 8 << 10 /* more than join_outputs' own variables */
+    OWN_BYTES = 8 << 10 /* more than the kernels' own variables */
 };
 
 /* Whether a weight [.., outputs, inputs] is one that the kernels take. */
@@ -37,12 +38,28 @@ static const gb_cuda_call *result_of(const gb_cuda_problem *problem) {
     return result ? result : problem->parts[GB_EXPERTS_COMBINE];
 }
 
+/* What the kernels know of a format, which is supported, when they are compiled: calls `work` with it. */
+template <typename Work>
+static auto with_shape(const gb_format &format, const Work &work) {
+    if (format.group == 32)
+        return format.scale == GB_BF16 ? work(expert_shape<32, true>{}) : work(expert_shape<32, false>{});
+    return format.scale == GB_BF16 ? work(expert_shape<64, true>{}) : work(expert_shape<64, false>{});
+}
+
+/* Whether a block of threads has room for its rows of gate and up. */
+static bool inner_fits(const gb_cuda_tensor *weight, size_t hidden) {
+    const size_t bytes = with_shape(weight->format, [&](auto shape) {
+        return inner_bytes<decltype(shape)>((uint32_t)(hidden / EXPERT_COLUMNS));
+    });
+    return bytes + OWN_BYTES <= most_shared_bytes();
+}
+
 /* The matrices of a launch have one format; down's may be another. */
 static bool supports_inner(const gb_cuda_problem *problem, size_t size, size_t hidden) {
     const gb_cuda_tensor *weight = problem->operands[GB_EXPERTS_GATE_UP_WEIGHT],
                          *gate = problem->operands[GB_EXPERTS_SHARED_GATE_WEIGHT],
                          *up = problem->operands[GB_EXPERTS_SHARED_UP_WEIGHT];
-    return is_supported(weight, 2 * size, hidden, MOST_HIDDEN) &&
+    return is_supported(weight, 2 * size, hidden, MOST_HIDDEN) && inner_fits(weight, hidden) &&
            (!has_shared(problem) ||
             (is_supported(gate, size, hidden, MOST_HIDDEN) && is_supported(up, size, hidden, MOST_HIDDEN) &&
              gb_format_equal(&weight->format, &gate->format) &&
@@ -55,14 +72,6 @@ static bool supports_outer(const gb_cuda_problem *problem, size_t size, size_t h
     return is_supported(weight, hidden, size, MOST_SIZE) &&
            (!has_shared(problem) || (is_supported(shared, hidden, size, MOST_SIZE) &&
                                      gb_format_equal(&weight->format, &shared->format)));
-}
-
-/* What the kernels know of a format, which is supported, when they are compiled: calls `work` with it. */
-template <typename Work>
-static auto with_shape(const gb_format &format, const Work &work) {
-    if (format.group == 32)
-        return format.scale == GB_BF16 ? work(expert_shape<32, true>{}) : work(expert_shape<32, false>{});
-    return format.scale == GB_BF16 ? work(expert_shape<64, true>{}) : work(expert_shape<64, false>{});
 }
 
 /* Blocks of threads, two to a multiprocessor, share a token's blocks of outputs: how many each has at most.
@@ -191,10 +200,10 @@ static expert_outer outer_of(const gb_cuda_problem *problem, const expert_values
 
 template <typename Shape>
 static void launch_inner(gb_cuda_launch_list *launches, const expert_inner &p, size_t tokens) {
-    const auto kernel = run_expert_inner<Shape>;
+    const auto kernel = p.weight.atoms > ROUND_ATOMS ? run_expert_inner<Shape, MOST_INNER_ROUNDS>
+                                                     : run_expert_inner<Shape, 1>;
     const dim3 grid(p.weight.blocks / 2, p.to.count, (unsigned)tokens);
-    add_launch(launches, "expert_inner", kernel, grid, EXPERT_THREADS, 2 * p.weight.atoms * Shape::ATOM_BYTES,
-               p);
+    add_launch(launches, "expert_inner", kernel, grid, EXPERT_THREADS, inner_bytes<Shape>(p.weight.atoms), p);
 }
 
 template <typename Shape>

@@ -52,7 +52,7 @@ struct inner_atoms {
             memcpy(v, next, sizeof v);
             load(from, token, expert + 4, atom, next);
             const byte_columns rounded = round_to_bytes<8>(v, GROUP_LANES);
-            if (expert >= from.count)
+            if (expert >= from.count || count == 0)
                 continue;
             *reinterpret_cast<uint2 *>(bytes + task * EXPERT_COLUMNS + (quarter % 4 * 2 + quarter / 4) * 8) =
                 uint2{rounded.words[0], rounded.words[1]};
@@ -110,8 +110,7 @@ __device__ inline float join_experts(const expert_outer &p, const float (*sums)[
 template <typename Shape>
 inline size_t outer_bytes(uint32_t atoms, uint32_t count, unsigned stages) {
     const size_t inner_bytes = EXPERT_COLUMNS + Shape::ATOM_GROUPS * sizeof(float2);
-    return count *
-           (stages * atoms * (size_t)Shape::ATOM_BYTES + EXPERT_WARPS * atoms_of_warp(atoms) * inner_bytes);
+    return count * (stages * atoms * (size_t)Shape::ATOM_BYTES + whole_turns(atoms) * inner_bytes);
 }
 
 /* Grid: [shares of the blocks of 16 outputs, tokens]. A block of threads has every gridDim.x-th of them;
@@ -135,7 +134,7 @@ static __global__ void __launch_bounds__(EXPERT_THREADS, 2)
     inner.most = atoms_of_warp(p.weight.atoms);
     inner.bytes = memory + stages * matrices * pitch + warp * matrices * inner.most * EXPERT_COLUMNS;
     inner.sums = reinterpret_cast<float2 *>(memory + stages * matrices * pitch +
-                                            EXPERT_WARPS * matrices * inner.most * EXPERT_COLUMNS) +
+                                            whole_turns(p.weight.atoms) * matrices * EXPERT_COLUMNS) +
                  warp * matrices * inner.most * Shape::ATOM_GROUPS;
     if (threadIdx.x == 0) {
         for (int s = 0; s < STAGES; s++)
@@ -177,11 +176,11 @@ static __global__ void __launch_bounds__(EXPERT_THREADS, 2)
                 of_rows[0] = i == 0 ? of_atom[0] : of_rows[0] + of_atom[0];
                 of_rows[1] = i == 0 ? of_atom[1] : of_rows[1] + of_atom[1];
             }
-            store_sums(of_warps[e], of_rows);
+            store_sums(of_warps[e][warp], of_rows);
         }
         __syncthreads();
         if (threadIdx.x < matrices * GEMV_BLOCK_ROWS)
-            sums[threadIdx.x / GEMV_BLOCK_ROWS][threadIdx.x % GEMV_BLOCK_ROWS] = add_sums<Shape>(
+            sums[threadIdx.x / GEMV_BLOCK_ROWS][threadIdx.x % GEMV_BLOCK_ROWS] = add_sums<Shape, 1>(
                 of_warps[threadIdx.x / GEMV_BLOCK_ROWS], threadIdx.x % GEMV_BLOCK_ROWS, p.weight.atoms);
         __syncthreads();
         if (threadIdx.x < GEMV_BLOCK_ROWS)
