@@ -6,6 +6,7 @@
 #define GUMBEL_TESTS_CUDA_LAUNCHING_H
 
 #include "backends/cuda/lowering/activations.h"
+#include "backends/cuda/lowering/products.h"
 #include "cuda/device_memory.h"
 
 /* A problem with calls of its own, which have a list of launches. */

@@ -6,7 +6,7 @@
 #ifndef GUMBEL_TESTS_CUDA_SAMPLE_ROWS_H
 #define GUMBEL_TESTS_CUDA_SAMPLE_ROWS_H
 
-#include "backends/cuda/lowering/kernels.h"
+#include "backends/cuda/lowering/steps.h"
 #include "backends/sampler/sampler.h"
 
 #include <string.h>

@@ -3,6 +3,7 @@
  * The delta net of a decode step in one launch: it computes what the ops' own kernels compute, and a token's
  * bits depend neither on what else is in the batch nor on how a run was cut.
  */
+#include "backends/cuda/lowering/steps.h"
 #include "cuda/launching.h"
 #include "cuda/prepared_pairs.h"
 

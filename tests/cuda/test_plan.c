@@ -3,6 +3,7 @@
  * The launch lists as they are printed: what they contain, and that steps launch just that.
  */
 #include "backends/cuda/lowering/lowering.h"
+#include "backends/cuda/lowering/products.h"
 #include "run/handles.h"
 #include "support/paths.h"
 #include "support/programs/random_program.h"

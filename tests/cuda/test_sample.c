@@ -4,6 +4,7 @@
  * kinds, every row of a batch with settings of its own, and the logits as they were. On a real device there
  * are 100,000 rows and all words' noise, but for builds that tools slow down.
  */
+#include "backends/cuda/lowering/steps.h"
 #include "cuda/launching.h"
 #include "cuda/noise_sum.h"
 #include "cuda/random_rows.h"

@@ -3,6 +3,7 @@
  * The ops beside the sample step against the CPU's: log-probabilities and the likeliest tokens, with the same
  * bits, and the counts of tokens, in the same order.
  */
+#include "backends/cuda/lowering/steps.h"
 #include "backends/sampler/sampler.h"
 #include "cuda/launching.h"
 

@@ -26,8 +26,9 @@
 #include <type_traits>
 
 extern "C" {
-#include "backends/cuda/lowering/kernels.h"
 #include "backends/cuda/lowering/launch.h"
+#include "backends/cuda/lowering/products.h"
+#include "backends/cuda/lowering/steps.h"
 #include "backends/cuda/runtime/facts.h"
 #include "backends/math.h"
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/cuda/cuda.h"
 #include "backends/cuda/lowering/lowering.h"
+#include "backends/cuda/lowering/products.h"
 #include "backends/cuda/runtime/facts.h"
 #include "base/memory.h"
 #include "plan/print_plan.h"

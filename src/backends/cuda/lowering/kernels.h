@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The kernels as the host sees them: one function per op that describes its launches. ops.def has the
- * equations, the portable CPU kernels are the definition. The order of a sum depends on the op's sizes alone,
- * never on N, B or the neighbours in a batch.
+ * The kernels as the host sees them: one function per op that describes its launches; products.h and steps.h
+ * have the others. ops.def has the equations, the portable CPU kernels are the definition. The order of a sum
+ * depends on the op's sizes alone, never on N, B or the neighbours in a batch.
  *
  * Numerics. GEMMs and GEMVs of quantized matrices read activations rounded to bfloat16, or to 8 bits in
  * groups where the program says so (gb_cuda_tensor.int8_input), and accumulate in float32. GEMMs with large
@@ -159,166 +159,10 @@ static inline bool gb_cuda_is_live(const gb_cuda_problem *problem, uint32_t part
     return (problem->live >> part & 1u) != 0;
 }
 
-/* elementwise.cu; gb_cuda_move copies operand 0 to result 0. */
-void gb_cuda_add(const gb_cuda_call *call);
-void gb_cuda_add_bias(const gb_cuda_call *call);
-void gb_cuda_multiply(const gb_cuda_call *call);
-void gb_cuda_scale(const gb_cuda_call *call);
-void gb_cuda_gelu_tanh(const gb_cuda_call *call);
-void gb_cuda_silu(const gb_cuda_call *call);
-void gb_cuda_sigmoid(const gb_cuda_call *call);
-void gb_cuda_soft_cap(const gb_cuda_call *call);
-void gb_cuda_delta_decay(const gb_cuda_call *call);
-void gb_cuda_scale_rows(const gb_cuda_call *call);
-void gb_cuda_combine_experts(const gb_cuda_call *call);
-void gb_cuda_move(const gb_cuda_call *call);
-
-/* rows.cu */
-void gb_cuda_embedding(const gb_cuda_call *call);
-void gb_cuda_gather_rows(const gb_cuda_call *call);
-void gb_cuda_slice(const gb_cuda_call *call);
-void gb_cuda_rms_norm(const gb_cuda_call *call);
-void gb_cuda_l2_normalize(const gb_cuda_call *call);
-void gb_cuda_rope(const gb_cuda_call *call);
-
-/* route.cu */
-void gb_cuda_route_top_k(const gb_cuda_call *call);
-
-/* gemv.cu: decode with packed matrices; whether two can share a launch, and up to GB_MOST_LINEARS that all
- * can. */
-bool gb_cuda_gemv_joins(const gb_cuda_call *call, const gb_cuda_call *other);
-void gb_cuda_gemv(const gb_cuda_call *const *calls, uint32_t count);
-uint64_t gb_cuda_gemv_scratch(const gb_cuda_call *call);
-
-/* gemv_small.cu, gemv_bf16.cu: decode with small matrices that are not quantized, and with large bfloat16
- * ones. gemm_bf16.cu: prefill with bfloat16 ones. Matrices of one input share a launch (large ones of
- * decode where they join). */
-bool gb_cuda_supports_gemv_small(const gb_cuda_call *call);
-void gb_cuda_gemv_small(const gb_cuda_call *const *calls, uint32_t count);
-bool gb_cuda_supports_gemv_bf16(const gb_cuda_call *call);
-bool gb_cuda_gemv_bf16_joins(const gb_cuda_call *call, const gb_cuda_call *other); /* of the same x */
-void gb_cuda_gemv_bf16(const gb_cuda_call *const *calls, uint32_t count);
-bool gb_cuda_supports_gemm_bf16(const gb_cuda_call *call);
-void gb_cuda_gemm_bf16(const gb_cuda_call *const *calls, uint32_t count);
-
-/* One matrix each: gemm_wgmma.cu, gemm_quantized.cu, gemm_float.cu, gemv_float.cu. */
-void gb_cuda_gemm_wgmma(const gb_cuda_call *call);
-void gb_cuda_gemv_quantized(const gb_cuda_call *call);
-void gb_cuda_gemm_quantized(const gb_cuda_call *call);
-void gb_cuda_gemm_float(const gb_cuda_call *call);
-void gb_cuda_gemv_float(const gb_cuda_call *call);
-
-/* Most matrices of one launch. */
-enum { GB_CUDA_MOST_JOINED = 6 };
-
-/* Limits of matrices [outputs, columns] that kernels fuse with the norms of their input: small ones, and
- * quantized ones by columns. */
-enum {
-    GB_CUDA_MOST_SMALL_OUTPUTS = 1024,
-    GB_CUDA_MOST_SMALL_NORM_COLUMNS = 2048,
-    GB_CUDA_MOST_NORM_COLUMNS = 6144
-};
-
-/* ---- Fused steps: parts by the numbers of fuse/fused.h ------------------------------------------------- */
-
-/* expert_mlp.cu: the experts of a decode step in two launches. */
-bool gb_cuda_supports_experts(const gb_cuda_problem *problem);
-void gb_cuda_expert_mlp(const gb_cuda_problem *problem);
-uint64_t gb_cuda_experts_scratch(const gb_cuda_problem *problem);
-
-/* delta_step.cu: the delta net of a decode step, for heads and convolutions of these sizes. */
-enum { GB_CUDA_DELTA_SIZE = 128, GB_CUDA_DELTA_WIDTH = 4 };
-bool gb_cuda_supports_delta(const gb_cuda_problem *problem);
-void gb_cuda_delta_step(const gb_cuda_problem *problem);
-bool gb_cuda_delta_has_epilogue(const gb_cuda_problem *problem);
-
-/* head_chain.cu, gate_chain.cu, norm_chain.cu */
-bool gb_cuda_supports_heads(const gb_cuda_problem *problem);
-void gb_cuda_head_chain(const gb_cuda_problem *problem);
-bool gb_cuda_supports_gated(const gb_cuda_problem *problem);
-void gb_cuda_gate_chain(const gb_cuda_problem *problem);
-bool gb_cuda_supports_norms(const gb_cuda_problem *problem);
-void gb_cuda_norm_chain(const gb_cuda_problem *problem);
-
-/* norm_gemv.cu, norm_gemv_small.cu: norms and GEMVs of their last result for one token, with quantized
- * matrices and with small ones that are not. */
-bool gb_cuda_supports_norm_gemv(const gb_cuda_problem *problem);
-bool gb_cuda_norm_gemv_has_epilogue(const gb_cuda_problem *problem);
-void gb_cuda_norm_gemv(const gb_cuda_problem *problem);
-bool gb_cuda_supports_norm_gemv_small(const gb_cuda_problem *problem);
-void gb_cuda_norm_gemv_small(const gb_cuda_problem *problem);
-
-/* row_chain.cu */
-bool gb_cuda_supports_rows(const gb_cuda_problem *problem);
-void gb_cuda_row_chain(const gb_cuda_problem *problem);
-
-/* gemm_int8.cu: products of inputs that are rounded to 8 bits per row, whose sums are exact integers; those
- * of packed matrices on tensor cores (gemm_mma_int8.cu), and of many rows on Hopper (gemm_wgmma_int8.cu), of
- * up to GB_MOST_LINEARS that share a launch. They have the same bits. */
-bool gb_cuda_supports_int8(const gb_cuda_call *call);
-void gb_cuda_gemm_int8(const gb_cuda_call *call);
-bool gb_cuda_supports_mma_int8(const gb_cuda_call *call);
-void gb_cuda_gemm_mma_int8(const gb_cuda_call *const *calls, uint32_t count);
-void gb_cuda_gemv_int8(const gb_cuda_call *const *calls, uint32_t count);
-bool gb_cuda_supports_wgmma_int8(const gb_cuda_call *call);
-bool gb_cuda_packed_int8_joins(const gb_cuda_call *call, const gb_cuda_call *other);
-void gb_cuda_gemm_wgmma_int8(const gb_cuda_call *const *calls, uint32_t count);
-uint64_t gb_cuda_gemm_wgmma_int8_scratch(const gb_cuda_call *call);
-
-/* gemm_wgmma.cu: how many blocks of its GEMM run at a time; 0 where the device or the build has no wgmma. */
-uint32_t gb_cuda_wgmma_blocks(void);
-
-/* Whether wgmma computes a call with that weight (NULL: none): its tokens are prompts', the device has it,
- * and the weight is packed with 4-bit codes or a large bfloat16 matrix. */
-bool gb_cuda_supports_wgmma(const gb_cuda_call *call, const gb_cuda_tensor *weight);
-
-/* gemm_wgmma_bf16.cu: whether a weight is one for its kernel. */
-bool gb_cuda_is_large_bf16(const gb_cuda_tensor *weight);
-
-/* delta_net.cu */
-void gb_cuda_causal_conv(const gb_cuda_call *call);
-void gb_cuda_gated_delta(const gb_cuda_call *call);
-
-/* Counts of tokens that a sample step reads at once. */
-enum { GB_CUDA_COUNTS_TOGETHER = 2048 };
-
-/* count_tokens.cu. The list of a row with penalties goes on after its end with ids of -1, up to the next
- * multiple of GB_CUDA_COUNTS_TOGETHER and there as well (or up to its limit); nothing else is written. */
-void gb_cuda_count_tokens(const gb_cuda_call *call);
-uint64_t gb_cuda_count_tokens_scratch(const gb_cuda_call *call);
-
-/* sample.cu, sample_finish.cu: a sample step; its operands are those of plan.h. */
-void gb_cuda_sample(const gb_cuda_call *call);
-uint64_t gb_cuda_sample_scratch(const gb_cuda_call *call);
-/* The same with the log_normalizer of its logits and the log_probability of its tokens; both 0 for rows that
- * do not want them. */
-void gb_cuda_sample_with_logprob(const gb_cuda_problem *problem);
-uint64_t gb_cuda_sample_logprob_scratch(const gb_cuda_problem *problem);
-
-/* chain.cu: the sampler's nodes one by one. */
-void gb_cuda_is_zero(const gb_cuda_call *call);
-void gb_cuda_any_false(const gb_cuda_call *call);
-void gb_cuda_select(const gb_cuda_call *call);
-void gb_cuda_fill_like(const gb_cuda_call *call);
-void gb_cuda_choose_token(const gb_cuda_call *call);
-void gb_cuda_candidates(const gb_cuda_call *call);
-void gb_cuda_apply_temperature(const gb_cuda_call *call);
-#define GB_SETTING(number, NAME, name, dtype, neutral, metadata, kind, ...)                                  \
-    GB_OF_MASKS(kind)(void gb_cuda_##name##_mask(const gb_cuda_call *call);)
-#include "program/roles.def"
-void gb_cuda_random_bits(const gb_cuda_call *call);
-void gb_cuda_gumbel_noise(const gb_cuda_call *call);
-void gb_cuda_argmax(const gb_cuda_call *call);
-void gb_cuda_apply_bias(const gb_cuda_call *call);
-void gb_cuda_apply_mask(const gb_cuda_call *call);
-void gb_cuda_penalize(const gb_cuda_call *call);
-
-/* logprob.cu */
-void gb_cuda_log_normalizer(const gb_cuda_call *call);
-uint64_t gb_cuda_log_normalizer_scratch(const gb_cuda_call *call);
-void gb_cuda_log_probability(const gb_cuda_call *call);
-void gb_cuda_top_ids(const gb_cuda_call *call);
-uint64_t gb_cuda_top_ids_scratch(const gb_cuda_call *call);
+/* Describes the launches of an op, beside its kernels. Views, jumps and ops with a registry have none. */
+#define GB_OP(number, NAME, name, ...) void gb_cuda_##name(const gb_cuda_call *call);
+#include "program/ops.def"
+#undef GB_OP
 
 /* Where a call's recurrent states are read and written; slots is its operand. */
 static inline gb_cuda_versions gb_cuda_versions_of(const gb_cuda_call *call, const gb_cuda_tensor *slots) {

@@ -3,7 +3,7 @@
  * The registry of y = x * weight^T, of one matrix or of several with the same x.
  */
 #include "backends/cuda/lowering/activations.h"
-#include "backends/cuda/lowering/kernels.h"
+#include "backends/cuda/lowering/products.h"
 
 static const gb_cuda_tensor *weight_of(const gb_cuda_problem *problem) {
     return problem->parts[0]->operands[1];

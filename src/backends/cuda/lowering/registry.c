@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/cuda/lowering/activations.h"
-#include "backends/cuda/lowering/kernels.h"
+#include "backends/cuda/lowering/steps.h"
 
 #define COUNT(array) (uint32_t)(sizeof(array) / sizeof *(array))
 #define REGISTRY(kernels) ((gb_cuda_registry){kernels, COUNT(kernels)})

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/cuda/runtime/launches.h"
 
+#include "backends/cuda/lowering/products.h"
 #include "backends/cuda/runtime/device.h"
 
 #include <stdio.h>

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What registry.c lists beside the functions of ops: steps that are no op's, and scratch.
+ */
+#ifndef GUMBEL_BACKENDS_CUDA_LOWERING_STEPS_H
+#define GUMBEL_BACKENDS_CUDA_LOWERING_STEPS_H
+
+#include "backends/cuda/lowering/kernels.h"
+
+/* elementwise.cu: copies operand 0 to result 0. */
+void gb_cuda_move(const gb_cuda_call *call);
+
+/* Counts of tokens that a sample step reads at once. */
+enum { GB_CUDA_COUNTS_TOGETHER = 2048 };
+
+/* count_tokens.cu. The list of a row with penalties goes on after its end with ids of -1, up to the next
+ * multiple of GB_CUDA_COUNTS_TOGETHER and there as well (or up to its limit); nothing else is written. */
+uint64_t gb_cuda_count_tokens_scratch(const gb_cuda_call *call);
+
+/* logprob.cu */
+uint64_t gb_cuda_log_normalizer_scratch(const gb_cuda_call *call);
+uint64_t gb_cuda_top_ids_scratch(const gb_cuda_call *call);
+
+/* sample.cu, sample_finish.cu: a sample step; its operands are those of plan.h. */
+void gb_cuda_sample(const gb_cuda_call *call);
+uint64_t gb_cuda_sample_scratch(const gb_cuda_call *call);
+/* The same with the log_normalizer of its logits and the log_probability of its tokens; both 0 for rows that
+ * do not want them. */
+void gb_cuda_sample_with_logprob(const gb_cuda_problem *problem);
+uint64_t gb_cuda_sample_logprob_scratch(const gb_cuda_problem *problem);
+
+/* ---- Fused steps: parts by the numbers of fuse/fused.h ------------------------------------------------- */
+
+/* expert_mlp.cu: the experts of a decode step in two launches. */
+bool gb_cuda_supports_experts(const gb_cuda_problem *problem);
+void gb_cuda_expert_mlp(const gb_cuda_problem *problem);
+uint64_t gb_cuda_experts_scratch(const gb_cuda_problem *problem);
+
+/* delta_step.cu: the delta net of a decode step, for heads and convolutions of these sizes. */
+enum { GB_CUDA_DELTA_SIZE = 128, GB_CUDA_DELTA_WIDTH = 4 };
+bool gb_cuda_supports_delta(const gb_cuda_problem *problem);
+void gb_cuda_delta_step(const gb_cuda_problem *problem);
+bool gb_cuda_delta_has_epilogue(const gb_cuda_problem *problem);
+
+/* head_chain.cu, gate_chain.cu, norm_chain.cu */
+bool gb_cuda_supports_heads(const gb_cuda_problem *problem);
+void gb_cuda_head_chain(const gb_cuda_problem *problem);
+bool gb_cuda_supports_gated(const gb_cuda_problem *problem);
+void gb_cuda_gate_chain(const gb_cuda_problem *problem);
+bool gb_cuda_supports_norms(const gb_cuda_problem *problem);
+void gb_cuda_norm_chain(const gb_cuda_problem *problem);
+
+/* norm_gemv.cu, norm_gemv_small.cu: norms and GEMVs of their last result for one token, with quantized
+ * matrices and with small ones that are not. */
+bool gb_cuda_supports_norm_gemv(const gb_cuda_problem *problem);
+bool gb_cuda_norm_gemv_has_epilogue(const gb_cuda_problem *problem);
+void gb_cuda_norm_gemv(const gb_cuda_problem *problem);
+bool gb_cuda_supports_norm_gemv_small(const gb_cuda_problem *problem);
+void gb_cuda_norm_gemv_small(const gb_cuda_problem *problem);
+
+/* row_chain.cu */
+bool gb_cuda_supports_rows(const gb_cuda_problem *problem);
+void gb_cuda_row_chain(const gb_cuda_problem *problem);
+
+#endif
