@@ -6,6 +6,7 @@
  * with many a block walks all spans of queries that read the same keys. Both have the same bits.
  */
 #include "backends/cuda/attention/attention.cuh"
+#include "backends/cuda/device/each.cuh"
 
 using namespace gb_cuda;
 
@@ -206,12 +207,13 @@ static __global__ void __launch_bounds__(THREADS) run_attention_float_spans(atte
     }
 }
 
-static __global__ void run_attention_float_join(attention a, span_results found) {
-    wait_for_earlier();
-    const size_t n = blockIdx.y, h = blockIdx.x, row = n * a.heads + h;
-    const size_t position = (size_t)a.positions[n];
-    const size_t spans = position / SPAN - first_read(a, position) / SPAN + 1;
-    for (size_t e = threadIdx.x; e < a.values.size; e += THREADS) {
+/* Row n * heads + h of the results. */
+struct attention_float_join {
+    attention a;
+    span_results found;
+    __device__ void operator()(size_t row, size_t e) const {
+        const size_t position = (size_t)a.positions[row / a.heads];
+        const size_t spans = position / SPAN - first_read(a, position) / SPAN + 1;
         float largest = -INFINITY, sum = 0, y = 0;
         for (size_t s = 0; s < spans; s++) {
             const float *state = found.state + (row * found.count + s) * 2;
@@ -223,7 +225,7 @@ static __global__ void run_attention_float_join(attention a, span_results found)
         }
         a.y[row * a.values.size + e] = y / sum;
     }
-}
+};
 
 /* Many tokens: a block walks all spans that one of its queries reads. */
 static __global__ void __launch_bounds__(THREADS) run_attention_float(attention a) {
@@ -292,12 +294,12 @@ void gb_cuda::attend_few_in_float(attention a, const gb_cuda_scratch *scratch,
     span_results spans = {most_spans(a), reinterpret_cast<float *>(scratch->bytes), nullptr};
     spans.state = spans.y + a.tokens * a.heads * spans.count * a.values.size;
     const dim3 grid(spans.count, (unsigned)a.keys.heads * a.parts, (unsigned)a.tokens);
-    const dim3 join_grid((unsigned)a.heads, (unsigned)a.tokens);
     auto kernel = a.tile_heads <= 2   ? run_attention_float_spans<2>
                   : a.tile_heads <= 4 ? run_attention_float_spans<4>
                                       : run_attention_float_spans<8>;
     add_launch(launches, "attention_float_spans", kernel, grid, THREADS, workspace_bytes(a), a, spans);
-    add_launch(launches, "attention_float_join", run_attention_float_join, join_grid, THREADS, 0, a, spans);
+    add_each(launches, "attention_float_join", a.tokens * a.heads, a.values.size,
+             attention_float_join{a, spans});
 }
 
 void gb_cuda::attend_in_float(attention a, gb_cuda_launch_list *launches) {

@@ -15,7 +15,7 @@ enum { GB_CUDA_MOST_PARAMETERS = 16 };
 
 typedef struct gb_cuda_launch {
     const char *name;        /* part of the function's own name */
-    const void *function;    /* a __global__ function */
+    const void *function;    /* a kernel */
     struct dim3 grid, block; /* in blocks, in threads */
     unsigned cluster;        /* blocks along x that reach each other's shared memory; 1: none do */
     size_t shared_bytes;     /* dynamic */

@@ -2,28 +2,25 @@
  *
  * Ops whose elements do not depend on each other, with the bits of the portable kernels.
  */
+#include "backends/cuda/device/each.cuh"
 #include "backends/cuda/gemm/prepared.cuh"
 #include "backends/cuda/norm/row_ops.cuh"
 
 using namespace gb_cuda;
 
-enum { THREADS = 256 };
-
 template <typename Function>
-static __global__ void map_elements(size_t count, float *y, Function function) {
-    wait_for_earlier();
-    const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
-    if (i < count)
+struct stored {
+    Function function;
+    float *y;
+    __device__ void operator()(size_t, size_t i) const {
         y[i] = function(i);
-}
+    }
+};
 
 template <typename Function>
-static void launch_map(const gb_cuda_call *call, const char *name, Function function) {
+static void add_stored(const gb_cuda_call *call, const char *name, Function function) {
     const gb_cuda_tensor *y = call->results[0];
-    const size_t count = gb_cuda_elements(y);
-    float *to = data_of<float>(y);
-    add_launch(call->launches, name, map_elements<Function>, blocks_for(count, THREADS), THREADS, 0, count,
-               to, function);
+    add_each(call->launches, name, 1, gb_cuda_elements(y), stored<Function>{function, data_of<float>(y)});
 }
 
 struct add_function {
@@ -115,85 +112,92 @@ static const float *operand(const gb_cuda_call *call, int i) {
 }
 
 /* Products that are prepared as well; a row of the result is that of the product that follows. */
-static __global__ void run_multiply(multiply_function function, size_t columns, prepared_rows prepared,
-                                    float *y) {
-    wait_for_earlier();
-    const size_t row = blockIdx.y, quarter = (size_t)blockIdx.x * THREADS + threadIdx.x;
-    float v[8];
-    for (size_t i = 0; i < 8; i++) {
-        const size_t column = quarter * 8 + i;
-        v[i] = 0;
-        if (column < columns)
-            y[row * columns + column] = v[i] = function(row * columns + column);
+struct prepared_multiply {
+    multiply_function function;
+    size_t columns;
+    prepared_rows prepared;
+    float *y;
+    __device__ void operator()(size_t row, size_t quarter) const {
+        float v[8];
+        for (size_t i = 0; i < 8; i++) {
+            const size_t column = quarter * 8 + i;
+            v[i] = 0;
+            if (column < columns)
+                y[row * columns + column] = v[i] = function(row * columns + column);
+        }
+        prepare_quarter(prepared, row, quarter, v);
     }
-    prepare_quarter(prepared, row, quarter, v);
-}
+};
 
-/* A thread has four bytes, or the last ones. */
-static __global__ void run_move(size_t size, const uint8_t *from, uint8_t *to) {
-    wait_for_earlier();
-    const size_t at = ((size_t)blockIdx.x * THREADS + threadIdx.x) * sizeof(uint32_t);
-    if (at + sizeof(uint32_t) <= size)
-        *reinterpret_cast<uint32_t *>(to + at) = *reinterpret_cast<const uint32_t *>(from + at);
-    else
-        for (size_t i = at; i < size; i++)
-            to[i] = from[i];
-}
+/* Four bytes at a time, or the last ones. */
+struct move_function {
+    size_t size;
+    const uint8_t *from;
+    uint8_t *to;
+    __device__ void operator()(size_t, size_t word) const {
+        const size_t at = word * sizeof(uint32_t);
+        if (at + sizeof(uint32_t) <= size)
+            *reinterpret_cast<uint32_t *>(to + at) = *reinterpret_cast<const uint32_t *>(from + at);
+        else
+            for (size_t i = at; i < size; i++)
+                to[i] = from[i];
+    }
+};
 
 void gb_cuda_add(const gb_cuda_call *call) {
-    launch_map(call, "add", add_function{operand(call, 0), operand(call, 1)});
+    add_stored(call, "add", add_function{operand(call, 0), operand(call, 1)});
 }
 void gb_cuda_add_bias(const gb_cuda_call *call) {
     const gb_cuda_tensor *bias = call->operands[1];
-    launch_map(call, "add_bias", add_bias_function{operand(call, 0), bias->data, bias->dtype, bias->dims[0]});
+    add_stored(call, "add_bias", add_bias_function{operand(call, 0), bias->data, bias->dtype, bias->dims[0]});
 }
 void gb_cuda_multiply(const gb_cuda_call *call) {
     const multiply_function function = {operand(call, 0), operand(call, 1)};
     const gb_cuda_tensor *y = call->results[0];
     if (!call->epilogue) {
-        launch_map(call, "multiply", function);
+        add_stored(call, "multiply", function);
         return;
     }
     const size_t columns = gb_cuda_epilogue_columns(call);
     const prepared_rows prepared = gb_cuda_epilogue_rows(call);
-    const dim3 grid(blocks_for(prepared.units * 4, THREADS), (unsigned)(gb_cuda_elements(y) / columns));
-    add_launch(call->launches, "multiply", run_multiply, grid, THREADS, 0, function, columns, prepared,
-               data_of<float>(y));
+    const size_t quarters = blocks_for(prepared.units * 4, WARP) * (size_t)WARP;
+    add_each(call->launches, "multiply", gb_cuda_elements(y) / columns, quarters,
+             prepared_multiply{function, columns, prepared, data_of<float>(y)});
 }
 void gb_cuda_scale(const gb_cuda_call *call) {
-    launch_map(call, "scale",
+    add_stored(call, "scale",
                scale_function{operand(call, 0), call->operands[1]->data, call->operands[1]->dtype});
 }
 void gb_cuda_gelu_tanh(const gb_cuda_call *call) {
-    launch_map(call, "gelu", gelu_function{operand(call, 0)});
+    add_stored(call, "gelu", gelu_function{operand(call, 0)});
 }
 void gb_cuda_silu(const gb_cuda_call *call) {
-    launch_map(call, "silu", silu_function{operand(call, 0)});
+    add_stored(call, "silu", silu_function{operand(call, 0)});
 }
 void gb_cuda_sigmoid(const gb_cuda_call *call) {
-    launch_map(call, "sigmoid", sigmoid_function{operand(call, 0)});
+    add_stored(call, "sigmoid", sigmoid_function{operand(call, 0)});
 }
 void gb_cuda_soft_cap(const gb_cuda_call *call) {
-    launch_map(call, "soft_cap",
+    add_stored(call, "soft_cap",
                soft_cap_function{operand(call, 0), (float)gb_node_float(call->node, GB_ATTRIBUTE_CAP)});
 }
 void gb_cuda_delta_decay(const gb_cuda_call *call) {
     const gb_cuda_tensor *a_log = call->operands[1], *bias = call->operands[2];
-    launch_map(call, "delta_decay",
+    add_stored(call, "delta_decay",
                delta_decay_function{operand(call, 0), a_log->data, bias->data, a_log->dtype, bias->dtype,
                                     call->operands[0]->dims[1]});
 }
 void gb_cuda_scale_rows(const gb_cuda_call *call) {
-    launch_map(call, "scale_rows",
+    add_stored(call, "scale_rows",
                scale_rows_function{operand(call, 0), operand(call, 1), call->operands[0]->dims[1]});
 }
 void gb_cuda_combine_experts(const gb_cuda_call *call) {
     const gb_cuda_tensor *x = call->operands[0];
-    launch_map(call, "combine", combine_function{operand(call, 0), operand(call, 1), x->dims[1], x->dims[2]});
+    add_stored(call, "combine", combine_function{operand(call, 0), operand(call, 1), x->dims[1], x->dims[2]});
 }
 void gb_cuda_move(const gb_cuda_call *call) {
     const gb_cuda_tensor *to = call->results[0];
     const size_t size = gb_cuda_elements(to) * gb_dtype_size(to->dtype);
-    add_launch(call->launches, "move", run_move, blocks_for(blocks_for(size, sizeof(uint32_t)), THREADS),
-               THREADS, 0, size, data_of<const uint8_t>(call->operands[0]), data_of<uint8_t>(to));
+    add_each(call->launches, "move", 1, blocks_for(size, sizeof(uint32_t)),
+             move_function{size, data_of<const uint8_t>(call->operands[0]), data_of<uint8_t>(to)});
 }

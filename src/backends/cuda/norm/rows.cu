@@ -2,6 +2,7 @@
  *
  * Ops on rows: embedding, gathering, slices, norms, rotary positions.
  */
+#include "backends/cuda/device/each.cuh"
 #include "backends/cuda/gemm/codes.cuh"
 #include "backends/cuda/gemm/int8/hadamard.cuh"
 #include "backends/cuda/gemm/prepared.cuh"
@@ -9,25 +10,25 @@
 
 using namespace gb_cuda;
 
-enum { THREADS = 256 };
-
-/* ---- Rows that are gathered
- * ------------------------------------------------------------------------------ */
+/* ---- Rows that are gathered ---------------------------------------------------------------------------- */
 
 /* A token that is not in the table has a row of zeros. */
-static __global__ void run_embedding(const void *table, gb_dtype dtype, quantized_matrix matrix,
-                                     const int32_t *ids, size_t rows, size_t width, float scale, float *y) {
-    wait_for_earlier();
-    const size_t m = blockIdx.y, k = (size_t)blockIdx.x * THREADS + threadIdx.x;
-    if (k >= width)
-        return;
-    const int32_t id = ids[m];
-    float value = 0;
-    if (id >= 0 && (size_t)id < rows)
-        value = scale * (dtype == GB_QUANTIZED ? dequantize(matrix, (size_t)id, k)
-                                               : load_float(table, dtype, (size_t)id * width + k));
-    y[m * width + k] = value;
-}
+struct embedding_function {
+    const void *table;
+    gb_dtype dtype;
+    quantized_matrix matrix;
+    const int32_t *ids;
+    size_t rows, width;
+    float scale, *y;
+    __device__ void operator()(size_t m, size_t k) const {
+        const int32_t id = ids[m];
+        float value = 0;
+        if (id >= 0 && (size_t)id < rows)
+            value = scale * (dtype == GB_QUANTIZED ? dequantize(matrix, (size_t)id, k)
+                                                   : load_float(table, dtype, (size_t)id * width + k));
+        y[m * width + k] = value;
+    }
+};
 
 /* The same of a table that is stored rotated, a warp for 256 columns. */
 static __global__ void __launch_bounds__(WARP)
@@ -64,41 +65,43 @@ void gb_cuda_embedding(const gb_cuda_call *call) {
     if (rotation > 0)
         return launch_rotated(call, rotation, scale);
     const size_t width = table->dims[1];
-    const dim3 grid(blocks_for(width, THREADS), (unsigned)ids->dims[0]);
-    const quantized_matrix matrix = matrix_of(table);
-    add_launch(call->launches, "embedding", run_embedding, grid, THREADS, 0, table->data, table->dtype,
-               matrix, data_of<const int32_t>(ids), table->dims[0], width, scale, data_of<float>(y));
+    add_each(call->launches, "embedding", ids->dims[0], width,
+             embedding_function{table->data, table->dtype, matrix_of(table), data_of<const int32_t>(ids),
+                                table->dims[0], width, scale, data_of<float>(y)});
 }
 
-static __global__ void run_gather_rows(const float *x, const int32_t *rows, size_t row_count, size_t width,
-                                       float *y) {
-    wait_for_earlier();
-    const size_t b = blockIdx.y, k = (size_t)blockIdx.x * THREADS + threadIdx.x;
-    const int32_t row = rows[b];
-    if (k < width)
+struct gather_rows_function {
+    const float *x;
+    const int32_t *rows;
+    size_t row_count, width;
+    float *y;
+    __device__ void operator()(size_t b, size_t k) const {
+        const int32_t row = rows[b];
         y[b * width + k] = row >= 0 && (size_t)row < row_count ? x[(size_t)row * width + k] : 0.0f;
-}
+    }
+};
 
 void gb_cuda_gather_rows(const gb_cuda_call *call) {
     const gb_cuda_tensor *x = call->operands[0], *rows = call->operands[1];
-    const dim3 grid(blocks_for(x->dims[1], THREADS), (unsigned)rows->dims[0]);
-    add_launch(call->launches, "gather_rows", run_gather_rows, grid, THREADS, 0, data_of<const float>(x),
-               data_of<const int32_t>(rows), x->dims[0], x->dims[1], data_of<float>(call->results[0]));
+    add_each(call->launches, "gather_rows", rows->dims[0], x->dims[1],
+             gather_rows_function{data_of<const float>(x), data_of<const int32_t>(rows), x->dims[0],
+                                  x->dims[1], data_of<float>(call->results[0])});
 }
 
-static __global__ void run_slice(const float *x, size_t from_width, size_t count, size_t width, float *y) {
-    wait_for_earlier();
-    const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
-    if (i < count)
+struct slice_function {
+    const float *x;
+    size_t from_width, width;
+    float *y;
+    __device__ void operator()(size_t, size_t i) const {
         y[i] = x[i / width * from_width + i % width];
-}
+    }
+};
 
 void gb_cuda_slice(const gb_cuda_call *call) {
     const gb_cuda_tensor *x = call->operands[0], *y = call->results[0];
     const float *from = data_of<const float>(x) + gb_node_int(call->node, GB_ATTRIBUTE_START);
-    const size_t count = gb_cuda_elements(y);
-    add_launch(call->launches, "slice", run_slice, blocks_for(count, THREADS), THREADS, 0, from,
-               x->dims[x->rank - 1], count, y->dims[y->rank - 1], data_of<float>(y));
+    add_each(call->launches, "slice", 1, gb_cuda_elements(y),
+             slice_function{from, x->dims[x->rank - 1], y->dims[y->rank - 1], data_of<float>(y)});
 }
 
 /* ---- Norms --------------------------------------------------------------------------------------------- */
@@ -162,38 +165,42 @@ void gb_cuda_l2_normalize(const gb_cuda_call *call) {
 
 /* ---- Rotary positions ---------------------------------------------------------------------------------- */
 
-/* A thread has one element of a head; the second of a pair is its partner's to write. */
-static __global__ void run_rope(const float *x, const int32_t *positions, const float *frequencies,
-                                size_t frequency_count, size_t pair_offset, float scale, size_t heads,
-                                size_t size, float *y) {
-    wait_for_earlier();
-    const size_t m = blockIdx.y, i = threadIdx.x, h = (size_t)blockIdx.x * blockDim.y + threadIdx.y;
-    if (h >= heads)
-        return;
-    x += (m * heads + h) * size;
-    y += (m * heads + h) * size;
-    for (size_t d = i; d < size; d += blockDim.x) {
+/* The second element of a pair is its partner's to write. */
+struct rope_function {
+    const float *x;
+    const int32_t *positions;
+    const float *frequencies;
+    size_t frequency_count, pair_offset, width, size;
+    float scale, *y;
+    __device__ void operator()(size_t m, size_t i) const {
+        const size_t d = (unsigned)i % (unsigned)size;
+        const float *from = x + m * width + i;
+        float *to = y + m * width + i;
         if (d < frequency_count) {
             float sine, cosine;
-            const float a = x[d], b = x[d + pair_offset];
+            const float a = from[0], b = from[pair_offset];
             gb_sin_cos((float)positions[m] * frequencies[d], &sine, &cosine);
             sine *= scale;
             cosine *= scale;
-            y[d] = a * cosine - b * sine;
-            y[d + pair_offset] = b * cosine + a * sine;
+            to[0] = a * cosine - b * sine;
+            to[pair_offset] = b * cosine + a * sine;
         } else if (d < pair_offset || d >= pair_offset + frequency_count) {
-            y[d] = x[d];
+            to[0] = from[0];
         }
     }
-}
+};
 
 void gb_cuda_rope(const gb_cuda_call *call) {
     const gb_cuda_tensor *x = call->operands[0], *frequencies = call->operands[2];
-    const size_t heads = x->dims[1];
-    const dim3 block(64, 4), grid(blocks_for(heads, 4), (unsigned)x->dims[0]);
-    const size_t pair_offset = (size_t)gb_node_int(call->node, GB_ATTRIBUTE_PAIR_OFFSET);
-    const float scale = (float)gb_node_float(call->node, GB_ATTRIBUTE_SCALE);
-    add_launch(call->launches, "rope", run_rope, grid, block, 0, data_of<const float>(x),
-               data_of<const int32_t>(call->operands[1]), data_of<const float>(frequencies),
-               frequencies->dims[0], pair_offset, scale, heads, x->dims[2], data_of<float>(call->results[0]));
+    rope_function f = {};
+    f.x = data_of<const float>(x);
+    f.positions = data_of<const int32_t>(call->operands[1]);
+    f.frequencies = data_of<const float>(frequencies);
+    f.frequency_count = frequencies->dims[0];
+    f.pair_offset = (size_t)gb_node_int(call->node, GB_ATTRIBUTE_PAIR_OFFSET);
+    f.width = x->dims[1] * x->dims[2];
+    f.size = x->dims[2];
+    f.scale = (float)gb_node_float(call->node, GB_ATTRIBUTE_SCALE);
+    f.y = data_of<float>(call->results[0]);
+    add_each(call->launches, "rope", x->dims[0], f.width, f);
 }

@@ -3,25 +3,25 @@
  * The nodes of the sampler's chain one by one, for programs whose sampler is not fused; a block has a row.
  * They have the bits of backends/sampler/chain.c.
  */
+#include "backends/cuda/device/each.cuh"
 #include "backends/cuda/sampler/select.cuh"
 
 using namespace gb_cuda;
 
 enum { THREADS = 1024 };
 
-/* One element per row of the batch, or of a row per thread. */
+/* For a number of elements. */
 template <typename Function>
-static __global__ void for_each(size_t count, Function function) {
-    wait_for_earlier();
-    const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
-    if (i < count)
+struct of_number {
+    Function function;
+    __device__ void operator()(size_t, size_t i) const {
         function(i);
-}
+    }
+};
 
 template <typename Function>
 static void launch_each(const gb_cuda_call *call, const char *name, size_t count, Function function) {
-    add_launch(call->launches, name, for_each<Function>, blocks_for(count, THREADS), THREADS, 0, count,
-               function);
+    add_each(call->launches, name, 1, count, of_number<Function>{function});
 }
 
 /* ---- Choices ------------------------------------------------------------------------------------------- */
@@ -106,7 +106,7 @@ void gb_cuda_choose_token(const gb_cuda_call *call) {
 
 /* ---- Elements of rows ---------------------------------------------------------------------------------- */
 
-struct scale_function {
+struct temperature_scale {
     const float *x, *temperature;
     size_t size;
     float *y;
@@ -132,8 +132,8 @@ struct noise_function {
 
 void gb_cuda_apply_temperature(const gb_cuda_call *call) {
     launch_each(call, "scale", gb_cuda_elements(call->results[0]),
-                scale_function{operand<const float>(call, 0), operand<const float>(call, 1),
-                               call->results[0]->dims[1], result<float>(call)});
+                temperature_scale{operand<const float>(call, 0), operand<const float>(call, 1),
+                                  call->results[0]->dims[1], result<float>(call)});
 }
 void gb_cuda_random_bits(const gb_cuda_call *call) {
     launch_each(
@@ -151,163 +151,156 @@ struct masking {
     const float *x;
     const bool *keep; /* or NULL */
     uint32_t size;
-    const int32_t *top_k;
-    const float *limit; /* top_p or min_p */
-    bool *kept;
+    const int32_t *top_k; /* operand 2, which otherwise is a limit */
+    const float *limit;   /* top_p or min_p */
+    bool *kept;           /* the result, which otherwise is an index */
     int32_t *index;
 };
 
-static masking masking_of(const gb_cuda_call *call) {
-    masking m = {};
-    m.x = operand<const float>(call, 0);
-    m.keep = data_or_null<const bool>(call->operands[1]);
-    m.size = (uint32_t)call->operands[0]->dims[1];
-    return m;
+struct masking_memory {
+    select_memory select;
+    weight_sum of_warps[THREADS / WARP];
+    uint32_t any_infinite;
+};
+
+/* A block has row blockIdx.x. */
+template <typename Operation>
+static __global__ void __launch_bounds__(THREADS) run_on_row(masking m) {
+    wait_for_earlier();
+    __shared__ masking_memory memory;
+    const size_t first = (size_t)blockIdx.x * m.size;
+    m.x += first;
+    m.keep = m.keep ? m.keep + first : nullptr;
+    m.kept += first;
+    Operation::run(m, memory);
 }
 
-static __global__ void __launch_bounds__(THREADS) find_candidates(masking m) {
-    wait_for_earlier();
-    __shared__ uint32_t any_infinite;
-    const float *x = m.x + (size_t)blockIdx.x * m.size, infinity = -gb_negative_infinity();
-    bool *kept = m.kept + (size_t)blockIdx.x * m.size;
-    if (threadIdx.x == 0)
-        any_infinite = 0;
-    __syncthreads();
-    for (uint32_t i = threadIdx.x; i < m.size; i += THREADS)
-        if (x[i] == infinity)
-            atomicOr(&any_infinite, 1u);
-    __syncthreads();
-    for (uint32_t i = threadIdx.x; i < m.size; i += THREADS)
-        kept[i] = any_infinite ? x[i] == infinity : x[i] > -infinity;
+template <typename Operation>
+static void launch_on_rows(const gb_cuda_call *call, const char *name) {
+    const gb_cuda_tensor *x = call->operands[0], *limit = call->operands[2];
+    const masking m = {data_of<const float>(x),
+                       data_or_null<const bool>(call->operands[1]),
+                       (uint32_t)x->dims[1],
+                       data_or_null<const int32_t>(limit),
+                       data_or_null<const float>(limit),
+                       result<bool>(call),
+                       result<int32_t>(call)};
+    add_launch(call->launches, name, run_on_row<Operation>, (unsigned)x->dims[0], THREADS, 0, m);
 }
+
+struct candidates_of_row {
+    __device__ static void run(const masking &m, masking_memory &memory) {
+        const float infinity = -gb_negative_infinity();
+        if (threadIdx.x == 0)
+            memory.any_infinite = 0;
+        __syncthreads();
+        for (uint32_t i = threadIdx.x; i < m.size; i += THREADS)
+            if (m.x[i] == infinity)
+                atomicOr(&memory.any_infinite, 1u);
+        __syncthreads();
+        for (uint32_t i = threadIdx.x; i < m.size; i += THREADS)
+            m.kept[i] = memory.any_infinite ? m.x[i] == infinity : m.x[i] > -infinity;
+    }
+};
 
 /* The largest kept value of a row, -inf where there is none. */
-__device__ static float largest_kept(const float *x, const bool *keep, uint32_t size, weight_sum *of_warps) {
+__device__ static float largest_kept(const masking &m, weight_sum *of_warps) {
     weight_sum best = pack_best(gb_negative_infinity(), 0);
-    for (uint32_t i = threadIdx.x; i < size; i += THREADS) {
-        const weight_sum packed = keep[i] && x[i] == x[i] ? pack_best(x[i], i) : 0;
+    for (uint32_t i = threadIdx.x; i < m.size; i += THREADS) {
+        const weight_sum packed = m.keep[i] && m.x[i] == m.x[i] ? pack_best(m.x[i], i) : 0;
         best = packed > best ? packed : best;
     }
     return best_value(block_best(best, of_warps));
 }
 
-__device__ static void keep_from(const masking &m, const float *x, const bool *keep, float least,
-                                 bool has_limit) {
-    bool *kept = m.kept + (size_t)blockIdx.x * m.size;
+__device__ static void keep_all(const masking &m) {
     for (uint32_t i = threadIdx.x; i < m.size; i += THREADS)
-        kept[i] = keep[i] && (!has_limit || x[i] >= least);
+        m.kept[i] = m.keep[i];
 }
 
-static __global__ void __launch_bounds__(THREADS) mask_top_k(masking m) {
-    wait_for_earlier();
-    __shared__ select_memory memory;
-    __shared__ weight_sum of_warps[THREADS / WARP];
-    const float *x = m.x + (size_t)blockIdx.x * m.size;
-    const bool *keep = m.keep + (size_t)blockIdx.x * m.size;
-    const int32_t top_k = m.top_k[blockIdx.x];
-    weight_sum own = 0;
+/* Those of at least the value that has a key. */
+__device__ static void keep_from(const masking &m, uint32_t key) {
+    const float least = value_of(key);
     for (uint32_t i = threadIdx.x; i < m.size; i += THREADS)
-        own += keep[i];
-    if (top_k <= 0 || (weight_sum)top_k >= block_total(own, of_warps)) {
-        keep_from(m, x, keep, 0, false);
-        return;
-    }
-    const uint32_t key =
-        select_in_block(m.size, (weight_sum)top_k - 1, &memory, [&](unsigned i, uint32_t *of_item) {
-            *of_item = key_of(x[i]);
-            return (weight_sum)keep[i];
-        });
-    keep_from(m, x, keep, value_of(key), true);
+        m.kept[i] = m.keep[i] && m.x[i] >= least;
 }
 
-static __global__ void __launch_bounds__(THREADS) mask_top_p(masking m) {
-    wait_for_earlier();
-    __shared__ select_memory memory;
-    __shared__ weight_sum of_warps[THREADS / WARP];
-    const float *x = m.x + (size_t)blockIdx.x * m.size, top_p = m.limit[blockIdx.x];
-    const bool *keep = m.keep + (size_t)blockIdx.x * m.size;
-    const float max = largest_kept(x, keep, m.size, of_warps);
-    if (!(top_p < 1.0f) || max == gb_negative_infinity()) {
-        keep_from(m, x, keep, 0, false);
-        return;
+struct top_k_of_row {
+    __device__ static void run(const masking &m, masking_memory &memory) {
+        const int32_t top_k = m.top_k[blockIdx.x];
+        weight_sum own = 0;
+        for (uint32_t i = threadIdx.x; i < m.size; i += THREADS)
+            own += m.keep[i];
+        if (top_k <= 0 || (weight_sum)top_k >= block_total(own, memory.of_warps))
+            return keep_all(m);
+        keep_from(
+            m, select_in_block(m.size, (weight_sum)top_k - 1, &memory.select, [&](unsigned i, uint32_t *key) {
+                *key = key_of(m.x[i]);
+                return (weight_sum)m.keep[i];
+            }));
     }
-    const auto mass = [&](unsigned i, uint32_t *key) {
-        *key = key_of(x[i]);
-        return keep[i] ? (weight_sum)gb_mass(x[i], max) : (weight_sum)0;
-    };
-    weight_sum own = 0;
-    for (uint32_t i = threadIdx.x; i < m.size; i += THREADS) {
-        uint32_t key;
-        own += mass(i, &key);
-    }
-    const weight_sum limit = gb_mass_limit(block_total(own, of_warps), top_p);
-    keep_from(m, x, keep, value_of(select_in_block(m.size, limit, &memory, mass)), true);
-}
+};
 
-static __global__ void __launch_bounds__(THREADS) mask_min_p(masking m) {
-    wait_for_earlier();
-    __shared__ weight_sum of_warps[THREADS / WARP];
-    const float *x = m.x + (size_t)blockIdx.x * m.size;
-    const bool *keep = m.keep + (size_t)blockIdx.x * m.size;
-    const float max = largest_kept(x, keep, m.size, of_warps);
-    const uint64_t least = gb_least_mass(m.limit[blockIdx.x]);
-    bool *kept = m.kept + (size_t)blockIdx.x * m.size;
-    for (uint32_t i = threadIdx.x; i < m.size; i += THREADS)
-        kept[i] = keep[i] && gb_mass(x[i], max) >= least;
-}
+struct top_p_of_row {
+    __device__ static void run(const masking &m, masking_memory &memory) {
+        const float top_p = m.limit[blockIdx.x], max = largest_kept(m, memory.of_warps);
+        if (!(top_p < 1.0f) || max == gb_negative_infinity())
+            return keep_all(m);
+        const auto mass = [&](unsigned i, uint32_t *key) {
+            *key = key_of(m.x[i]);
+            return m.keep[i] ? (weight_sum)gb_mass(m.x[i], max) : (weight_sum)0;
+        };
+        weight_sum own = 0;
+        for (uint32_t i = threadIdx.x; i < m.size; i += THREADS) {
+            uint32_t key;
+            own += mass(i, &key);
+        }
+        const weight_sum limit = gb_mass_limit(block_total(own, memory.of_warps), top_p);
+        keep_from(m, select_in_block(m.size, limit, &memory.select, mass));
+    }
+};
+
+struct min_p_of_row {
+    __device__ static void run(const masking &m, masking_memory &memory) {
+        const float max = largest_kept(m, memory.of_warps);
+        const uint64_t least = gb_least_mass(m.limit[blockIdx.x]);
+        for (uint32_t i = threadIdx.x; i < m.size; i += THREADS)
+            m.kept[i] = m.keep[i] && gb_mass(m.x[i], max) >= least;
+    }
+};
 
 /* Without keep the candidates are the values above -inf, and a NaN anywhere counts. */
-static __global__ void __launch_bounds__(THREADS) find_argmax(masking m) {
-    wait_for_earlier();
-    __shared__ weight_sum of_warps[THREADS / WARP];
-    const float *x = m.x + (size_t)blockIdx.x * m.size;
-    const bool *keep = m.keep ? m.keep + (size_t)blockIdx.x * m.size : nullptr;
-    weight_sum best = 0, has_nan = 0;
-    for (uint32_t i = threadIdx.x; i < m.size; i += THREADS) {
-        if (keep && !keep[i])
-            continue;
-        has_nan |= (weight_sum)(x[i] != x[i]);
-        const weight_sum packed = keep || x[i] > gb_negative_infinity() ? pack_best(x[i], i) : 0;
-        best = packed > best ? packed : best;
+struct argmax_of_row {
+    __device__ static void run(const masking &m, masking_memory &memory) {
+        weight_sum best = 0, has_nan = 0;
+        for (uint32_t i = threadIdx.x; i < m.size; i += THREADS) {
+            if (m.keep && !m.keep[i])
+                continue;
+            has_nan |= (weight_sum)(m.x[i] != m.x[i]);
+            const weight_sum packed = m.keep || m.x[i] > gb_negative_infinity() ? pack_best(m.x[i], i) : 0;
+            best = packed > best ? packed : best;
+        }
+        best = block_best(best, memory.of_warps);
+        has_nan = block_total(has_nan, memory.of_warps);
+        if (threadIdx.x == 0)
+            m.index[blockIdx.x] = has_nan ? -2 : best == 0 ? -1 : (int32_t)best_index(best);
     }
-    best = block_best(best, of_warps);
-    has_nan = block_total(has_nan, of_warps);
-    if (threadIdx.x == 0)
-        m.index[blockIdx.x] = has_nan ? -2 : best == 0 ? -1 : (int32_t)best_index(best);
-}
-
-static void launch_mask(const gb_cuda_call *call, const char *name, void (*kernel)(masking),
-                        const masking &m) {
-    add_launch(call->launches, name, kernel, (unsigned)call->operands[0]->dims[0], THREADS, 0, m);
-}
+};
 
 void gb_cuda_candidates(const gb_cuda_call *call) {
-    masking m = masking_of(call);
-    m.kept = result<bool>(call);
-    launch_mask(call, "candidates", find_candidates, m);
+    launch_on_rows<candidates_of_row>(call, "candidates");
 }
 void gb_cuda_top_k_mask(const gb_cuda_call *call) {
-    masking m = masking_of(call);
-    m.top_k = operand<const int32_t>(call, 2);
-    m.kept = result<bool>(call);
-    launch_mask(call, "top_k", mask_top_k, m);
+    launch_on_rows<top_k_of_row>(call, "top_k");
 }
 void gb_cuda_top_p_mask(const gb_cuda_call *call) {
-    masking m = masking_of(call);
-    m.limit = operand<const float>(call, 2);
-    m.kept = result<bool>(call);
-    launch_mask(call, "top_p", mask_top_p, m);
+    launch_on_rows<top_p_of_row>(call, "top_p");
 }
 void gb_cuda_min_p_mask(const gb_cuda_call *call) {
-    masking m = masking_of(call);
-    m.limit = operand<const float>(call, 2);
-    m.kept = result<bool>(call);
-    launch_mask(call, "min_p", mask_min_p, m);
+    launch_on_rows<min_p_of_row>(call, "min_p");
 }
 void gb_cuda_argmax(const gb_cuda_call *call) {
-    masking m = masking_of(call);
-    m.index = result<int32_t>(call);
-    launch_mask(call, "argmax", find_argmax, m);
+    launch_on_rows<argmax_of_row>(call, "argmax");
 }
 
 /* ---- Adjusting ----------------------------------------------------------------------------------------- */

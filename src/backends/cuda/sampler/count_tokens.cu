@@ -4,7 +4,7 @@
  * how often each occurred and where first; then a walk over the positions lists those that are first
  * occurrences, which is the order that the definition has.
  */
-#include "backends/cuda/device/device.cuh"
+#include "backends/cuda/device/each.cuh"
 
 using namespace gb_cuda;
 
@@ -36,12 +36,12 @@ __device__ static void store_token(const counting &c, size_t n) {
     reinterpret_cast<int32_t *>(c.history + (size_t)c.slots[n] * c.slot_bytes)[c.positions[n]] = c.tokens[n];
 }
 
-static __global__ void run_count_tokens_store(counting c) {
-    wait_for_earlier();
-    const size_t n = (size_t)blockIdx.x * THREADS + threadIdx.x;
-    if (n < c.token_count)
+struct count_tokens_store {
+    counting c;
+    __device__ void operator()(size_t, size_t n) const {
         store_token(c, n);
-}
+    }
+};
 
 /* The entry of a token, which is made where there is none. (Multiplicative hashing: Knuth, 1973) */
 __device__ static table_entry *find_entry(table_entry *table, int bits, int32_t token) {
@@ -152,8 +152,7 @@ void gb_cuda_count_tokens(const gb_cuda_call *call) {
     c.token_count = tokens;
     const bool has_many = call->row_class == GB_CUDA_MANY_ROWS || call->row_class == GB_CUDA_LONG_PROMPT;
     if (rows == 0 || has_many)
-        add_launch(call->launches, "count_tokens_store", run_count_tokens_store, blocks_for(tokens, THREADS),
-                   THREADS, 0, c);
+        add_each(call->launches, "count_tokens_store", 1, tokens, count_tokens_store{c});
     if (has_many)
         c.token_count = 0;
     const int shared_bits = c.table_bits < SHARED_BITS ? c.table_bits : (int)SHARED_BITS;

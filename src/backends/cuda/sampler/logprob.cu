@@ -3,13 +3,12 @@
  * Log-probabilities and the likeliest tokens, for the rows that want them; many blocks share a row. (Those of
  * the tokens that a sample step draws are found by it.)
  */
+#include "backends/cuda/device/each.cuh"
 #include "backends/cuda/device/last_block.cuh"
 #include "backends/cuda/sampler/candidates.cuh"
 #include "backends/cuda/sampler/log_mass.cuh"
 
 using namespace gb_cuda;
-
-enum { THREADS = 1024 };
 
 /* Groups of a row that a warp reads. */
 enum { EACH = 2 };
@@ -116,22 +115,25 @@ void gb_cuda_log_normalizer(const gb_cuda_call *call) {
 
 /* ---- Of single tokens ---------------------------------------------------------------------------------- */
 
-static __global__ void run_log_probabilities(const float *logits, const float *normalizer, const int32_t *ids,
-                                             size_t count, size_t each, uint32_t size, float *y) {
-    wait_for_earlier();
-    const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x, b = i / each;
-    if (i >= count)
-        return;
-    y[i] = log_probability_of(logits + b * size, size, ids[i], normalizer[b * 2], normalizer[b * 2 + 1]);
-}
+struct log_probabilities {
+    const float *logits, *normalizer;
+    const int32_t *ids;
+    size_t each;
+    uint32_t size;
+    float *y;
+    __device__ void operator()(size_t b, size_t i) const {
+        y[b * each + i] = log_probability_of(logits + b * size, size, ids[b * each + i], normalizer[b * 2],
+                                             normalizer[b * 2 + 1]);
+    }
+};
 
 void gb_cuda_log_probability(const gb_cuda_call *call) {
     const gb_cuda_tensor *x = call->operands[0], *ids = call->operands[2];
-    const size_t count = gb_cuda_elements(ids), each = ids->rank == 2 ? ids->dims[1] : 1;
-    add_launch(call->launches, "log_probabilities", run_log_probabilities, blocks_for(count, THREADS),
-               THREADS, 0, data_of<const float>(x), data_of<const float>(call->operands[1]),
-               data_of<const int32_t>(ids), count, each, (uint32_t)x->dims[1],
-               data_of<float>(call->results[0]));
+    const size_t each = ids->rank == 2 ? ids->dims[1] : 1;
+    add_each(call->launches, "log_probabilities", ids->dims[0], each,
+             log_probabilities{data_of<const float>(x), data_of<const float>(call->operands[1]),
+                               data_of<const int32_t>(ids), each, (uint32_t)x->dims[1],
+                               data_of<float>(call->results[0])});
 }
 
 /* ---- The likeliest ------------------------------------------------------------------------------------- */
