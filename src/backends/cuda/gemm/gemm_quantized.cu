@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "backends/cuda/gemm/dispatch.cuh"
 #include "backends/cuda/gemm/gemm_quantized.cuh"
 #include "backends/cuda/gemm/row_lists.cuh"
 
@@ -123,18 +124,8 @@ static void add_many(const gb_cuda_call *call, const product &p, const row_lists
 /* Calls `add` with the bits of a code and the units of a group, 0: as p says. */
 template <typename Add>
 static void with_format(const gb_cuda_tensor *weight, const product &p, const Add &add) {
-    switch (weight->format.bits) {
-    case 4:
-        return p.group_units == 1   ? add(fixed<4>(), fixed<1>())
-               : p.group_units == 2 ? add(fixed<4>(), fixed<2>())
-                                    : add(fixed<4>(), fixed<0>());
-    case 5:
-        return add(fixed<5>(), fixed<0>());
-    case 6:
-        return add(fixed<6>(), fixed<0>());
-    default:
-        return add(fixed<8>(), fixed<0>());
-    }
+    dispatch([&](auto bits, auto units) { add(bits, fixed < bits == 4 ? int(units) : 0 > ()); },
+             one_of<4, 5, 6, 8>(weight->format.bits), one_of<1, 2, 0>(p.group_units));
 }
 
 void gb_cuda_quantized_few(const gb_cuda_call *call, const row_lists &lists) {

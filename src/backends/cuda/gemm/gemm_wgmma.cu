@@ -3,6 +3,7 @@
  * GEMM of prefill with packed 4-bit weights, on Hopper (gemm/wgmma_quantized.cuh).
  */
 #include "backends/cuda/gemm/codes.cuh"
+#include "backends/cuda/gemm/dispatch.cuh"
 #include "backends/cuda/gemm/wgmma_quantized.cuh"
 
 using namespace gb_cuda;
@@ -118,19 +119,13 @@ static unsigned choose_tile_rows(const gb_cuda_call *call, size_t rows, size_t o
     return best;
 }
 
-template <int GROUP_UNITS>
-static void launch(const gb_cuda_call *call, const fragment_matrix &weight, gb_dtype scale,
-                   const prepared_rows &x, const row_lists &lists) {
+template <int GROUP_UNITS, gb_dtype SCALE>
+static void launch(const gb_cuda_call *call, const fragment_matrix &weight, const prepared_rows &x,
+                   const row_lists &lists) {
     const unsigned output_tiles = blocks_for(weight.blocks, TILE_FRAGMENTS);
     const unsigned tile_rows = choose_tile_rows(call, lists.rows, output_tiles);
-    const dim3 grid(lists.tiles ? (unsigned)lists.tile_count : blocks_for(lists.rows, tile_rows),
-                    output_tiles);
-    float *y = data_of<float>(call->results[0]);
-    auto kernel = run_gemm_wgmma<GROUP_UNITS, GB_F16>;
-    if (scale == GB_BF16)
-        kernel = run_gemm_wgmma<GROUP_UNITS, GB_BF16>;
-    add_launch(call->launches, "gemm_wgmma", kernel, grid, WGMMA_THREADS, WGMMA_SHARED_BYTES, weight, x,
-               lists, tile_rows, y);
+    launch_tiles(call, "gemm_wgmma", run_gemm_wgmma<GROUP_UNITS, SCALE>, output_tiles, weight, x, lists,
+                 tile_rows);
 }
 
 void gb_cuda_wgmma_product(const gb_cuda_call *call, const prepared_rows &x, const gb_cuda_tensor *weight,
@@ -138,15 +133,11 @@ void gb_cuda_wgmma_product(const gb_cuda_call *call, const prepared_rows &x, con
     if (weight->dtype == GB_BF16)
         return gb_cuda_wgmma_product_bf16(call, x, weight, lists);
     const fragment_matrix fragments = fragments_of(weight);
-    const gb_dtype scale = weight->format.scale;
-    switch (weight->format.group) {
-    case 32:
-        return launch<1>(call, fragments, scale, x, lists);
-    case 64:
-        return launch<2>(call, fragments, scale, x, lists);
-    default:
-        return launch<4>(call, fragments, scale, x, lists);
-    }
+    dispatch(
+        [&](auto group, auto scale) {
+            launch<group / 32, static_cast<gb_dtype>(int(scale))>(call, fragments, x, lists);
+        },
+        one_of<32, 64, 128>(weight->format.group), one_of<GB_BF16, GB_F16>(weight->format.scale));
 }
 
 void gb_cuda_gemm_wgmma(const gb_cuda_call *call) {

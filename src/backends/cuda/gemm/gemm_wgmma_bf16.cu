@@ -72,8 +72,5 @@ void gb_cuda_wgmma_product_bf16(const gb_cuda_call *call, const prepared_rows &x
     m.pairs = (uint32_t)(weight->dims[weight->rank - 1] / PAIR_COLUMNS);
     const unsigned output_tiles = blocks_for(lists.outputs, BF16_OUTPUTS);
     const unsigned tile_rows = choose_tile_rows(call, lists.rows, output_tiles);
-    const dim3 grid(lists.tiles ? (unsigned)lists.tile_count : blocks_for(lists.rows, tile_rows),
-                    output_tiles);
-    add_launch(call->launches, "gemm_wgmma_bf16", run_gemm_wgmma_bf16, grid, WGMMA_THREADS,
-               WGMMA_SHARED_BYTES, m, x, lists, tile_rows, data_of<float>(call->results[0]));
+    launch_tiles(call, "gemm_wgmma_bf16", run_gemm_wgmma_bf16, output_tiles, m, x, lists, tile_rows);
 }

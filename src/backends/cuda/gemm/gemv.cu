@@ -4,6 +4,7 @@
  * number of rows in tiles of 16, and for chosen experts.
  */
 #include "backends/cuda/gemm/codes.cuh"
+#include "backends/cuda/gemm/dispatch.cuh"
 #include "backends/cuda/gemm/gemv_launch.cuh"
 #include "backends/cuda/gemm/gemv_one_row.cuh"
 #include "backends/cuda/gemm/gemv_rows.cuh"
@@ -64,42 +65,19 @@ static void launch_rows(gb_cuda_launch_list *launches, gemv_products p, size_t i
     }
 }
 
-template <bool IN_BYTES, int BITS, int GROUP>
-static void launch_inputs(gb_cuda_launch_list *launches, const gemv_products &p,
-                          const gb_cuda_tensor *weight) {
-    const size_t inputs = weight->dims[weight->rank - 1];
-    const bool is_bf16 = weight->format.scale == GB_BF16;
-    if (weight->format.has_bias)
-        return is_bf16 ? launch_rows<gemv_shape<IN_BYTES, BITS, GROUP, true, true>>(launches, p, inputs)
-                       : launch_rows<gemv_shape<IN_BYTES, BITS, GROUP, false, true>>(launches, p, inputs);
-    return is_bf16 ? launch_rows<gemv_shape<IN_BYTES, BITS, GROUP, true, false>>(launches, p, inputs)
-                   : launch_rows<gemv_shape<IN_BYTES, BITS, GROUP, false, false>>(launches, p, inputs);
-}
-
-template <int BITS, int GROUP>
-static void launch_format(gb_cuda_launch_list *launches, const gemv_products &p,
-                          const gb_cuda_tensor *weight) {
-    if constexpr (GROUP != 0)
-        if (weight->int8_input)
-            return launch_inputs<true, BITS, GROUP>(launches, p, weight);
-    launch_inputs<false, BITS, GROUP>(launches, p, weight);
-}
-
+/* Codes without groups have 8 bits, and are multiplied by bfloat16 inputs. */
 static void launch(gb_cuda_launch_list *launches, const gemv_products &p, const gb_cuda_tensor *weight) {
-    const bool is_4_bit = weight->format.bits == 4;
-    switch (weight->format.group) {
-    case 0:
-        return launch_format<8, 0>(launches, p, weight);
-    case 32:
-        return is_4_bit ? launch_format<4, 32>(launches, p, weight)
-                        : launch_format<8, 32>(launches, p, weight);
-    case 64:
-        return is_4_bit ? launch_format<4, 64>(launches, p, weight)
-                        : launch_format<8, 64>(launches, p, weight);
-    default:
-        return is_4_bit ? launch_format<4, 128>(launches, p, weight)
-                        : launch_format<8, 128>(launches, p, weight);
-    }
+    const gb_format &format = weight->format;
+    const size_t inputs = weight->dims[weight->rank - 1];
+    dispatch(
+        [&](auto in_bytes, auto bits, auto group, auto is_bf16, auto has_bias) {
+            typedef gemv_shape<in_bytes && group != 0, group == 0 ? 8 : int(bits), group, is_bf16 != 0,
+                               has_bias != 0>
+                shape;
+            launch_rows<shape>(launches, p, inputs);
+        },
+        one_of<0, 1>(weight->int8_input), one_of<4, 8>(format.bits), one_of<0, 32, 64, 128>(format.group),
+        one_of<0, 1>(format.scale == GB_BF16), one_of<0, 1>(format.has_bias));
 }
 
 /* ---- What others call --------------------------------------------------------------------------------- */

@@ -4,6 +4,7 @@
  * block computes the whole row in the shared memory from which it multiplies, while its first weights are in
  * flight: that saves a launch and an exchange of the row. The bits are those of norm_chain.cu and gemv.cu.
  */
+#include "backends/cuda/gemm/dispatch.cuh"
 #include "backends/cuda/gemm/gemv_launch.cuh"
 #include "backends/cuda/gemm/gemv_one_row.cuh"
 #include "backends/cuda/norm/norm_chain.cuh"
@@ -101,29 +102,21 @@ static void launch_rows(norm_gemv &p, size_t columns, gb_cuda_launch_list *launc
                launch.memory.size, p);
 }
 
-template <typename Shape>
-static void launch_shape(norm_gemv &p, size_t columns, gb_cuda_launch_list *launches) {
-    static_assert((int)Shape::ATOM_COLUMNS == (int)ATOM_COLUMNS, "rows are whole atoms");
-    if (norm_piece((unsigned)columns) == 4)
-        launch_rows<Shape, 4>(p, columns, launches);
-    else
-        launch_rows<Shape, 8>(p, columns, launches);
-}
-
-template <int BITS, int GROUP>
-static void launch(norm_gemv &p, const gb_format &format, gb_cuda_launch_list *launches) {
-    const size_t columns = p.chain.width;
-    const bool is_bf16 = format.scale == GB_BF16;
-    if (format.has_bias)
-        return is_bf16 ? launch_shape<gemv_shape<true, BITS, GROUP, true, true>>(p, columns, launches)
-                       : launch_shape<gemv_shape<true, BITS, GROUP, false, true>>(p, columns, launches);
-    return is_bf16 ? launch_shape<gemv_shape<true, BITS, GROUP, true, false>>(p, columns, launches)
-                   : launch_shape<gemv_shape<true, BITS, GROUP, false, false>>(p, columns, launches);
-}
-
 static bool has_kernel(const gb_format &format) {
     return (format.bits == 4 && (format.group == 32 || format.group == 64)) ||
            (format.bits == 8 && format.group == 64);
+}
+
+static void launch(norm_gemv &p, const gb_format &format, gb_cuda_launch_list *launches) {
+    const size_t columns = p.chain.width;
+    dispatch(
+        [&](auto bits, auto group, auto is_bf16, auto has_bias, auto each) {
+            typedef gemv_shape<true, bits, bits == 8 ? 64 : int(group), is_bf16 != 0, has_bias != 0> shape;
+            static_assert((int)shape::ATOM_COLUMNS == (int)ATOM_COLUMNS, "rows are whole atoms");
+            launch_rows<shape, each>(p, columns, launches);
+        },
+        one_of<4, 8>(format.bits), one_of<32, 64>(format.group), one_of<0, 1>(format.scale == GB_BF16),
+        one_of<0, 1>(format.has_bias), one_of<4, 8>(norm_piece((unsigned)columns)));
 }
 
 static bool takes(const norm_chain &c, const gb_cuda_call *product) {
@@ -166,8 +159,5 @@ void gb_cuda_norm_gemv(const gb_cuda_problem *problem) {
     p.products.x.units = p.chain.width / UNIT;
     p.products.rows = p.products.tile_rows = 1;
     p.products.is_read_once = true;
-    const auto launch_format = weight->format.bits == 8     ? launch<8, 64>
-                               : weight->format.group == 32 ? launch<4, 32>
-                                                            : launch<4, 64>;
-    launch_format(p, weight->format, products[0]->launches);
+    launch(p, weight->format, products[0]->launches);
 }

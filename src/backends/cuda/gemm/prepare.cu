@@ -23,25 +23,15 @@ __device__ static bool load_quarter(const row_source &from, size_t row, size_t q
     return true;
 }
 
-static __global__ void run_prepare_rows(row_source from, prepared_rows to) {
-    wait_for_earlier();
-    const size_t row = blockIdx.x, quarter = (size_t)blockIdx.y * blockDim.x + threadIdx.x;
-    float v[8];
-    if (load_quarter(from, row, quarter, v))
-        prepare_quarter(to, row, quarter, v);
-}
-
 /* What rounding left; nothing of infinity and NaN, which the rounded number is. */
 __device__ static float rest_of(float value, float rounded) {
     const bool is_finite = (gb_float_bits(rounded) & 0x7f800000u) != 0x7f800000u;
     return is_finite ? value - rounded : 0.0f;
 }
 
-static __global__ void run_prepare_rows_with_rest(row_source from, prepared_rows to) {
-    wait_for_earlier();
-    const size_t row = blockIdx.x, quarter = (size_t)blockIdx.y * blockDim.x + threadIdx.x;
-    float v[8];
-    if (quarter >= to.units * 4 || !load_quarter(from, row, quarter, v))
+/* Two terms: the numbers rounded, and the rounded rest. */
+__device__ static void prepare_terms(const prepared_rows &to, size_t row, size_t quarter, float v[8]) {
+    if (quarter >= to.units * 4)
         return;
     prepared_rows term = to;
     term.pair_rows *= 2;
@@ -57,11 +47,24 @@ static __global__ void run_prepare_rows_with_rest(row_source from, prepared_rows
     }
 }
 
+template <bool HAS_REST>
+static __global__ void run_prepare_rows(row_source from, prepared_rows to) {
+    wait_for_earlier();
+    const size_t row = blockIdx.x, quarter = (size_t)blockIdx.y * blockDim.x + threadIdx.x;
+    float v[8];
+    if (!load_quarter(from, row, quarter, v))
+        return;
+    if (HAS_REST)
+        prepare_terms(to, row, quarter, v);
+    else
+        prepare_quarter(to, row, quarter, v);
+}
+
 static void launch_prepare(const gb_cuda_call *call, const row_source &from, size_t rows,
                            const prepared_rows &to) {
     enum { THREADS = 128 };
     const dim3 grid((unsigned)rows, blocks_for(to.units * 4, THREADS));
-    const auto kernel = to.has_rest ? run_prepare_rows_with_rest : run_prepare_rows;
+    const auto kernel = to.has_rest ? run_prepare_rows<true> : run_prepare_rows<false>;
     add_launch(call->launches, "prepare_rows", kernel, grid, THREADS, 0, from, to);
 }
 

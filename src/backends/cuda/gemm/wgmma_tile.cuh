@@ -126,6 +126,19 @@ __device__ inline void store_sums(const wgmma_tile &tile, const row_lists &lists
         }
 }
 
+/* ---- Launching ----------------------------------------------------------------------------------------- */
+
+/* A block has a tile of rows and one of outputs. */
+template <typename Matrix>
+void launch_tiles(const gb_cuda_call *call, const char *name,
+                  void (*kernel)(Matrix, prepared_rows, row_lists, unsigned, float *), unsigned output_tiles,
+                  const Matrix &weight, const prepared_rows &x, const row_lists &lists, unsigned tile_rows) {
+    const dim3 grid(lists.tiles ? (unsigned)lists.tile_count : blocks_for(lists.rows, tile_rows),
+                    output_tiles);
+    add_launch(call->launches, name, kernel, grid, WGMMA_THREADS, WGMMA_SHARED_BYTES, weight, x, lists,
+               tile_rows, data_of<float>(call->results[0]));
+}
+
 } // namespace gb_cuda
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/cuda/lowering/weight_layouts.h"
 
-#include "backends/cuda/lowering/kernels.h"
+#include "backends/cuda/lowering/products.h"
 #include "base/memory.h"
 #include "program/constant_packing.h"
 

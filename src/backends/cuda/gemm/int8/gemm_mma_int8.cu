@@ -2,6 +2,7 @@
  *
  * Launches of the GEMM of rows in 8 bits by a warp's tensor-core instruction (gemm/int8/mma_int8.cuh).
  */
+#include "backends/cuda/gemm/dispatch.cuh"
 #include "backends/cuda/gemm/int8/mma_int8.cuh"
 
 using namespace gb_cuda;
@@ -80,17 +81,12 @@ static uint32_t choose_shares(const mma_int8 &p, size_t row_tiles) {
     return shares;
 }
 
-template <int TILES>
+template <int TILES, int GROUP>
 static void launch_tiles(const gb_cuda_call *call, mma_int8 &p, size_t row_tiles) {
-    const unsigned group = call->operands[1]->format.group;
-    auto kernel = run_gemm_mma_int8<TILES, 32>;
-    if (group == 64)
-        kernel = run_gemm_mma_int8<TILES, 64>;
-    else if (group == 128)
-        kernel = run_gemm_mma_int8<TILES, 128>;
     p.shares = choose_shares(p, row_tiles);
     const dim3 grid(p.tiles * INT8_FRAGMENTS * p.shares / MMA_INT8_WARPS, (unsigned)row_tiles);
-    add_launch(call->launches, "gemm_mma_int8", kernel, grid, MMA_INT8_WARPS * WARP, 0, p);
+    add_launch(call->launches, "gemm_mma_int8", run_gemm_mma_int8<TILES, GROUP>, grid, MMA_INT8_WARPS * WARP,
+               0, p);
 }
 
 /* In tiles of at least as many rows as given. */
@@ -103,14 +99,9 @@ static size_t choose_tile_rows(size_t rows) {
 
 static void launch(const gb_cuda_call *call, mma_int8 &p, size_t tile_rows, size_t row_tiles) {
     p.tile_rows = (unsigned)tile_rows;
-    if (tile_rows <= MMA_INT8_ROWS)
-        launch_tiles<1>(call, p, row_tiles);
-    else if (tile_rows <= 2 * MMA_INT8_ROWS)
-        launch_tiles<2>(call, p, row_tiles);
-    else if (tile_rows <= 4 * MMA_INT8_ROWS)
-        launch_tiles<4>(call, p, row_tiles);
-    else
-        launch_tiles<MOST_TILES>(call, p, row_tiles);
+    dispatch([&](auto tiles, auto group) { launch_tiles<tiles, group>(call, p, row_tiles); },
+             one_of<1, 2, 4, MOST_TILES>(tile_rows / MMA_INT8_ROWS),
+             one_of<32, 64, 128>(call->operands[1]->format.group));
 }
 
 static mma_int8 product_of(const gb_cuda_call *const *calls, uint32_t count, const row_lists &lists) {

@@ -4,6 +4,7 @@
  * rows.
  */
 #include "backends/cuda/gemm/codes.cuh"
+#include "backends/cuda/gemm/dispatch.cuh"
 #include "backends/cuda/gemm/int8/wgmma_int8.cuh"
 
 using namespace gb_cuda;
@@ -82,18 +83,6 @@ unsigned gb_cuda_int8_grid(const gb_cuda_call *call, const int8_gemm &p) {
     return blocks_for(p.items(), blocks_for(p.items(), call->scratch->wgmma_blocks));
 }
 
-template <int COLUMNS>
-static void launch_columns(const gb_cuda_call *call, const int8_gemm &p) {
-    const unsigned group = call->operands[1]->format.group;
-    auto kernel = run_gemm_wgmma_int8<COLUMNS, 32>;
-    if (group == 64)
-        kernel = run_gemm_wgmma_int8<COLUMNS, 64>;
-    else if (group == 128)
-        kernel = run_gemm_wgmma_int8<COLUMNS, 128>;
-    add_launch(call->launches, "gemm_wgmma_int8", kernel, gb_cuda_int8_grid(call, p), INT8_THREADS,
-               INT8_SHARED_BYTES, p);
-}
-
 int8_gemm gb_cuda_int8_gemm(const gb_cuda_call *const *calls, uint32_t count, const int8_rows &x,
                             const row_lists &lists, size_t row_tiles) {
     const gb_cuda_call *first = calls[0];
@@ -111,14 +100,17 @@ int8_gemm gb_cuda_int8_gemm(const gb_cuda_call *const *calls, uint32_t count, co
     return p;
 }
 
+template <int COLUMNS, int GROUP>
+static void launch_columns(const gb_cuda_call *call, const int8_gemm &p) {
+    add_launch(call->launches, "gemm_wgmma_int8", run_gemm_wgmma_int8<COLUMNS, GROUP>,
+               gb_cuda_int8_grid(call, p), INT8_THREADS, INT8_SHARED_BYTES, p);
+}
+
 static void launch(const gb_cuda_call *call, const int8_gemm &p, size_t tile_rows) {
     const size_t columns = tile_columns(tile_rows);
-    if (columns <= 64)
-        launch_columns<64>(call, p);
-    else if (columns <= 128)
-        launch_columns<128>(call, p);
-    else
-        launch_columns<INT8_MOST_TILE_ROWS>(call, p);
+    dispatch([&](auto width, auto group) { launch_columns<width, group>(call, p); },
+             one_of<64, 128, INT8_MOST_TILE_ROWS>(columns < 64 ? 64 : columns),
+             one_of<32, 64, 128>(call->operands[1]->format.group));
 }
 
 void gb_cuda_gemm_wgmma_int8(const gb_cuda_call *const *calls, uint32_t count) {

@@ -4,6 +4,7 @@
  * read once, ahead of the kernels before; two warps have a fragment of 16 outputs, each every second block of
  * columns, and multiply it by their own tensor-core instruction (mma).
  */
+#include "backends/cuda/gemm/dispatch.cuh"
 #include "backends/cuda/gemm/int8/pipeline.cuh"
 
 using namespace gb_cuda;
@@ -126,29 +127,17 @@ static __global__ void __launch_bounds__(GEMV_INT8_THREADS, 1) run_gemv_int8(GB_
 }
 
 template <int COLUMNS, int GROUP>
-static void launch_group(const gb_cuda_call *call, const int8_gemm &p) {
+static void launch(const gb_cuda_call *call, const int8_gemm &p) {
     typedef int8_stage<COLUMNS, GROUP> stage;
     const size_t shared = (size_t)stage::COUNT * stage::BYTES + B_ALIGNMENT;
     auto kernel = run_gemv_int8<COLUMNS, GROUP>;
     add_launch(call->launches, "gemv_int8", kernel, gb_cuda_int8_grid(call, p), GEMV_INT8_THREADS, shared, p);
 }
 
-template <int COLUMNS>
-static void launch_columns(const gb_cuda_call *call, const int8_gemm &p) {
-    const unsigned group = call->operands[1]->format.group;
-    if (group == 32)
-        launch_group<COLUMNS, 32>(call, p);
-    else if (group == 64)
-        launch_group<COLUMNS, 64>(call, p);
-    else
-        launch_group<COLUMNS, 128>(call, p);
-}
-
 void gb_cuda_gemv_int8(const gb_cuda_call *const *calls, uint32_t count) {
     const int8_rows x = gb_cuda_round_rows(calls[0]);
     const int8_gemm p = gb_cuda_int8_gemm(calls, count, x, all_rows(calls[0]), 1);
-    if (calls[0]->operands[0]->dims[0] <= 8)
-        launch_columns<8>(calls[0], p);
-    else
-        launch_columns<GB_CUDA_MOST_FEW_ROWS>(calls[0], p);
+    dispatch([&](auto columns, auto group) { launch<columns, group>(calls[0], p); },
+             one_of<8, GB_CUDA_MOST_FEW_ROWS>(p.lists.rows <= 8 ? 8 : (size_t)GB_CUDA_MOST_FEW_ROWS),
+             one_of<32, 64, 128>(calls[0]->operands[1]->format.group));
 }
