@@ -100,7 +100,7 @@ static size_t choose_tile_rows(size_t rows) {
 static void launch(const gb_cuda_call *call, mma_int8 &p, size_t tile_rows, size_t row_tiles) {
     p.tile_rows = (unsigned)tile_rows;
     dispatch([&](auto tiles, auto group) { launch_tiles<tiles, group>(call, p, row_tiles); },
-             one_of<1, 2, 4, MOST_TILES>(tile_rows / MMA_INT8_ROWS),
+             one_of<1, 2, 4, MOST_TILES>(blocks_for(tile_rows, MMA_INT8_ROWS)),
              one_of<32, 64, 128>(call->operands[1]->format.group));
 }
 

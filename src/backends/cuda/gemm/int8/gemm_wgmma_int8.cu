@@ -130,7 +130,7 @@ uint64_t gb_cuda_gemm_wgmma_int8_scratch(const gb_cuda_call *call) {
 bool gb_cuda_supports_expert_wgmma_int8(const gb_cuda_call *call) {
     const size_t pairs = gb_cuda_elements(call->operands[2]), experts = call->operands[1]->dims[0];
     return gb_cuda_supports_mma_int8(call) && device_has_wgmma(call) && gb_cuda_is_prompt(call) &&
-           pairs >= experts * LEAST_EXPERT_ROWS;
+           pairs > experts * LEAST_EXPERT_ROWS;
 }
 
 size_t gb_cuda_wgmma_int8_tile_rows(size_t pairs, size_t experts) {
