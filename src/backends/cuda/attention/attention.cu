@@ -4,41 +4,39 @@
  * heads' size and the program allow them, else float32.
  */
 #include "backends/cuda/attention/attention.cuh"
-#include "backends/cuda/device/each.cuh"
 
 using namespace gb_cuda;
+
+enum { THREADS = 256 };
 
 /* Operands by their place in ops.def. */
 enum { QUERY, KEY, VALUE, POSITIONS, SLOTS, KEY_CACHE, VALUE_CACHE };
 
 /* ---- Storing ------------------------------------------------------------------------------------------- */
 
-__device__ static void store_element(const cache &c, size_t slot, size_t position, size_t i, float x) {
-    const size_t at = position % c.capacity * c.heads * c.size + i;
+__device__ static void store_row(const cache &c, const float *x, size_t slot, size_t position) {
+    const size_t width = c.heads * c.size, at = position % c.capacity * width;
     uint8_t *data = c.data + slot * c.slot_bytes;
-    if (c.dtype == GB_F32)
-        reinterpret_cast<float *>(data)[at] = x;
-    else
-        reinterpret_cast<uint16_t *>(data)[at] = (uint16_t)pack_bf16(x, 0);
+    for (size_t i = threadIdx.x; i < width; i += blockDim.x) {
+        if (c.dtype == GB_F32)
+            reinterpret_cast<float *>(data)[at + i] = x[i];
+        else
+            reinterpret_cast<uint16_t *>(data)[at + i] = (uint16_t)pack_bf16(x[i], 0);
+    }
 }
 
-/* Token n's key, then its value. */
-struct append_to_caches_function {
-    attention a;
-    size_t key_width, value_width;
-    __device__ void operator()(size_t n, size_t i) const {
-        const size_t slot = (size_t)a.slots[n], position = (size_t)a.positions[n];
-        if (i < key_width)
-            store_element(a.keys, slot, position, i, a.key[n * key_width + i]);
-        else
-            store_element(a.values, slot, position, i - key_width, a.value[n * value_width + i - key_width]);
-    }
-};
+static __global__ void run_append_to_caches(attention a) {
+    wait_for_earlier();
+    const size_t n = blockIdx.x, slot = (size_t)a.slots[n], position = (size_t)a.positions[n];
+    if (blockIdx.y == 0)
+        store_row(a.keys, a.key + n * a.keys.heads * a.keys.size, slot, position);
+    else
+        store_row(a.values, a.value + n * a.values.heads * a.values.size, slot, position);
+}
 
 void gb_cuda::append_to_caches(const attention &a, gb_cuda_launch_list *launches) {
-    const append_to_caches_function function = {a, a.keys.heads * a.keys.size,
-                                                a.values.heads * a.values.size};
-    add_each(launches, "append_to_caches", a.tokens, function.key_width + function.value_width, function);
+    add_launch(launches, "append_to_caches", run_append_to_caches, dim3((unsigned)a.tokens, 2), THREADS, 0,
+               a);
 }
 
 /* ---- Choosing ------------------------------------------------------------------------------------------ */

@@ -27,7 +27,7 @@ struct expert_inner {
     const float *shared_logit; /* [tokens] */
     uint32_t experts;
     uint32_t next_share; /* blocks of next that a block of threads prefetches */
-    bool normalized, is_gelu;
+    bool normalized;
     expert_values to;
 };
 
@@ -218,7 +218,7 @@ inline size_t inner_bytes(uint32_t atoms) {
 }
 
 /* Grid: [blocks of 16 inner values, experts of a token, tokens]. */
-template <typename Shape, int ROUNDS>
+template <typename Shape, int ROUNDS, bool IS_GELU>
 static __global__ void __launch_bounds__(EXPERT_THREADS, 4)
     run_expert_inner(GB_GRID_CONSTANT expert_inner p) {
     GB_DYNAMIC_SHARED(uint8_t, memory);
@@ -267,7 +267,7 @@ static __global__ void __launch_bounds__(EXPERT_THREADS, 4)
         const float of_up = __shfl_xor_sync(0xffffffffu, sum, GEMV_BLOCK_ROWS);
         if (lane < GEMV_BLOCK_ROWS)
             p.to.inner[(token * p.to.count + number) * p.to.size + block * GEMV_BLOCK_ROWS + lane] =
-                (p.is_gelu ? gelu_tanh(sum) : silu(sum)) * of_up;
+                (IS_GELU ? gelu_tanh(sum) : silu(sum)) * of_up;
     }
 }
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "backends/cuda/gemm/dispatch.cuh"
 #include "backends/cuda/moe/expert_inner.cuh"
 #include "backends/cuda/moe/expert_outer.cuh"
 
@@ -172,7 +173,6 @@ static expert_inner inner_of(const gb_cuda_problem *problem, const expert_values
         p.scales = operands[GB_EXPERTS_SCALES]->data;
         p.scale_dtype = operands[GB_EXPERTS_SCALES]->dtype;
     }
-    p.is_gelu = problem->parts[GB_EXPERTS_ACTIVATION]->node->op == GB_OP_GELU_TANH;
     if (has_shared(problem)) {
         p.shared_gate = matrices_of(operands[GB_EXPERTS_SHARED_GATE_WEIGHT], tokens);
         p.shared_up = matrices_of(operands[GB_EXPERTS_SHARED_UP_WEIGHT], tokens);
@@ -199,16 +199,21 @@ static expert_outer outer_of(const gb_cuda_problem *problem, const expert_values
 /* ---- Launches ------------------------------------------------------------------------------------------ */
 
 template <typename Shape>
-static void launch_inner(gb_cuda_launch_list *launches, const expert_inner &p, size_t tokens) {
-    const auto kernel = p.weight.atoms > ROUND_ATOMS ? run_expert_inner<Shape, MOST_INNER_ROUNDS>
-                                                     : run_expert_inner<Shape, 1>;
+static void launch_inner(gb_cuda_launch_list *launches, const expert_inner &p, bool is_gelu, size_t tokens) {
     const dim3 grid(p.weight.blocks / 2, p.to.count, (unsigned)tokens);
-    add_launch(launches, "expert_inner", kernel, grid, EXPERT_THREADS, inner_bytes<Shape>(p.weight.atoms), p);
+    dispatch(
+        [&](auto rounds, auto gelu) {
+            add_launch(launches, "expert_inner", run_expert_inner<Shape, rounds, gelu != 0>, grid,
+                       EXPERT_THREADS, inner_bytes<Shape>(p.weight.atoms), p);
+        },
+        one_of<1, MOST_INNER_ROUNDS>(p.weight.atoms > ROUND_ATOMS ? (size_t)MOST_INNER_ROUNDS : 1),
+        one_of<0, 1>(is_gelu));
 }
 
 template <typename Shape>
 static void launch_outer(gb_cuda_launch_list *launches, const expert_outer &p, size_t tokens) {
-    const auto kernel = run_expert_outer<Shape>;
+    const auto kernel =
+        p.shared.codes && p.residual ? run_expert_outer<Shape, true> : run_expert_outer<Shape, false>;
     const unsigned rounds = outer_rounds(p.weight.blocks, tokens);
     const dim3 grid(blocks_for(p.weight.blocks, rounds), (unsigned)tokens);
     const size_t bytes = outer_bytes<Shape>(p.weight.atoms, p.from.count, rounds > 1 ? 2 : 1);
@@ -222,8 +227,9 @@ void gb_cuda_expert_mlp(const gb_cuda_problem *problem) {
     const expert_values values = values_of(problem);
     const expert_inner inner = inner_of(problem, values, tokens);
     const expert_outer outer = outer_of(problem, values, tokens);
+    const bool is_gelu = problem->parts[GB_EXPERTS_ACTIVATION]->node->op == GB_OP_GELU_TANH;
     with_shape(problem->operands[GB_EXPERTS_GATE_UP_WEIGHT]->format,
-               [&](auto shape) { launch_inner<decltype(shape)>(route->launches, inner, tokens); });
+               [&](auto shape) { launch_inner<decltype(shape)>(route->launches, inner, is_gelu, tokens); });
     with_shape(down->format,
                [&](auto shape) { launch_outer<decltype(shape)>(route->launches, outer, tokens); });
 }

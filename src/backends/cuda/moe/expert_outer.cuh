@@ -81,28 +81,30 @@ __device__ inline void copy_chosen(const expert_outer &p, int expert, uint32_t b
         mine.copy(p.weight, (size_t)expert * p.weight.blocks + block, arrived);
 }
 
-template <typename Shape>
+template <typename Shape, bool HAS_ALL>
 __device__ inline void copy_shared(const expert_outer &p, uint32_t block, uint8_t *to,
                                    copy_barrier *arrived) {
     const packed_block shared = {to + p.from.choices * p.weight.atoms * Shape::ATOM_BYTES};
     if (threadIdx.x >= WARP)
         return;
-    announce_by_warp(arrived, p.shared.codes ? packed_block::bytes(p.shared) : 0);
-    if (p.shared.codes)
+    const bool is_there = HAS_ALL || p.shared.codes;
+    announce_by_warp(arrived, is_there ? packed_block::bytes(p.shared) : 0);
+    if (is_there)
         shared.copy(p.shared, block, arrived);
 }
 
 /* Output `row` of a block from its experts' sums: combine_experts, scale_rows of the shared one, and what
  * both are added to. */
+template <bool HAS_ALL>
 __device__ inline float join_experts(const expert_outer &p, const float (*sums)[GEMV_BLOCK_ROWS],
                                      uint32_t row, const float *weights, float residual) {
     const uint32_t choices = p.from.choices;
     float sum = sums[0][row] * weights[0];
     for (uint32_t t = 1; t < choices; t++)
         sum += sums[t][row] * weights[t];
-    if (p.from.count > choices)
+    if (HAS_ALL || p.from.count > choices)
         sum += sums[choices][row] * weights[choices];
-    return p.residual ? residual + sum : sum;
+    return HAS_ALL || p.residual ? residual + sum : sum;
 }
 
 /* Bytes of join_outputs' shared memory for so many experts: blocks of weights, one or two stages of them, and
@@ -114,8 +116,8 @@ inline size_t outer_bytes(uint32_t atoms, uint32_t count, unsigned stages) {
 }
 
 /* Grid: [shares of the blocks of 16 outputs, tokens]. A block of threads has every gridDim.x-th of them;
- * while it multiplies one the next one comes. */
-template <typename Shape>
+ * while it multiplies one the next one comes. HAS_ALL: there are a shared expert and a residual. */
+template <typename Shape, bool HAS_ALL>
 static __global__ void __launch_bounds__(EXPERT_THREADS, 2)
     run_expert_outer(GB_GRID_CONSTANT expert_outer p) {
     enum { MATRICES = MOST_CHOICES + 1, STAGES = 2 };
@@ -142,7 +144,7 @@ static __global__ void __launch_bounds__(EXPERT_THREADS, 2)
         finish_barriers();
     }
     __syncthreads();
-    copy_shared<Shape>(p, blockIdx.x, memory, &arrived[0]);
+    copy_shared<Shape, HAS_ALL>(p, blockIdx.x, memory, &arrived[0]);
     wait_alone();
     const int expert = warp < choices ? p.from.experts[token * choices + warp] : 0;
     copy_chosen<Shape>(p, expert, blockIdx.x, memory, &arrived[0]);
@@ -153,9 +155,11 @@ static __global__ void __launch_bounds__(EXPERT_THREADS, 2)
     for (uint32_t block = blockIdx.x; block < p.weight.blocks; block += gridDim.x, used++) {
         const uint32_t next = block + gridDim.x, stage = used % STAGES;
         const size_t y = token * p.outputs + block * GEMV_BLOCK_ROWS + threadIdx.x;
-        const float residual = p.residual && threadIdx.x < GEMV_BLOCK_ROWS ? p.residual[y] : 0.0f;
+        const float residual =
+            (HAS_ALL || p.residual) && threadIdx.x < GEMV_BLOCK_ROWS ? p.residual[y] : 0.0f;
         if (next < p.weight.blocks) {
-            copy_shared<Shape>(p, next, memory + (1 - stage) * matrices * pitch, &arrived[1 - stage]);
+            copy_shared<Shape, HAS_ALL>(p, next, memory + (1 - stage) * matrices * pitch,
+                                        &arrived[1 - stage]);
             copy_chosen<Shape>(p, expert, next, memory + (1 - stage) * matrices * pitch, &arrived[1 - stage]);
         }
         wait_for_block_copies(&arrived[stage], used / STAGES % 2);
@@ -184,7 +188,7 @@ static __global__ void __launch_bounds__(EXPERT_THREADS, 2)
                 of_warps[threadIdx.x / GEMV_BLOCK_ROWS], threadIdx.x % GEMV_BLOCK_ROWS, p.weight.atoms);
         __syncthreads();
         if (threadIdx.x < GEMV_BLOCK_ROWS)
-            p.y[y] = join_experts(p, sums, threadIdx.x, weights, residual);
+            p.y[y] = join_experts<HAS_ALL>(p, sums, threadIdx.x, weights, residual);
     }
 }
 
