@@ -55,8 +55,8 @@ static void print_title(const gb_cuda_lowered *lowered, uint32_t tokens, const g
              class->tokens == GB_CUDA_ONE_ROW ? "" : "s");
     if (is_prompt)
         gb_print(sink, " with %s row%s", name_of(class->rows), class->rows == GB_CUDA_ONE_ROW ? "" : "s");
-    gb_print(sink, ": %u steps, %u launches of %u tokens\n", lowered->plan->step_count,
-             lowered->launches.count, tokens);
+    gb_print(sink, ": %u steps, %u launches with %u token%s\n", lowered->plan->step_count,
+             lowered->launches.count, tokens, tokens == 1 ? "" : "s");
 }
 
 static void print_grid(const struct dim3 *grid, char *text, size_t size) {
