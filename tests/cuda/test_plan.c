@@ -7,6 +7,7 @@
 #include "run/handles.h"
 #include "support/paths.h"
 #include "support/programs/random_program.h"
+#include "support/test_arguments.h"
 #include "support/text_buffer.h"
 
 #include <setjmp.h>
@@ -182,6 +183,8 @@ static void steps_launch_what_is_printed(void **unused) {
         trace(0);
         step(&timed, b->slots, b->tokens);
         assert_lists_equal(&timed.launched, &printed);
+        if (is_short_run() && b->slots * b->tokens > GB_CUDA_MOST_SHORT_PROMPT_ROWS)
+            continue; /* it is not captured */
         for (int again = 0; again < (b->tokens == 1 ? 2 : 1); again++) {
             trace(1);
             step(&captured, b->slots, b->tokens);
