@@ -27,7 +27,7 @@ typedef struct received {
     gumbel_status status;
     gumbel_finish finish;
     unsigned ended_as;     /* the how many-th of all */
-    struct received *next; /* is asked for at the first token */
+    struct received *next; /* submitted at the first token */
 } received;
 
 static atomic_int seconds; /* what the clock shows */

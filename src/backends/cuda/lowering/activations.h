@@ -20,6 +20,17 @@ extern "C" {
 gb_cuda_prepared gb_cuda_input_of(const gb_cuda_call *product);
 gb_cuda_prepared gb_cuda_int8_input_of(const gb_cuda_call *product, gb_cuda_layout layout);
 
+/* The same of a problem's first product, as registries name them. */
+static inline gb_cuda_prepared gb_cuda_first_input(const gb_cuda_problem *problem) {
+    return gb_cuda_input_of(problem->parts[0]);
+}
+static inline gb_cuda_prepared gb_cuda_first_input_swizzled(const gb_cuda_problem *problem) {
+    return gb_cuda_int8_input_of(problem->parts[0], GB_CUDA_BYTES_SWIZZLED);
+}
+static inline gb_cuda_prepared gb_cuda_first_input_by_lanes(const gb_cuda_problem *problem) {
+    return gb_cuda_int8_input_of(problem->parts[0], GB_CUDA_BYTES_BY_LANES);
+}
+
 /* Bytes of prepared rows, of the sizes that `as` has; the caller has checked that the product is in range. */
 uint64_t gb_cuda_prepared_size(const gb_cuda_prepared *prepared);
 

@@ -150,31 +150,22 @@ static void describe_gemv_float(const gb_cuda_problem *problem) {
     gb_cuda_gemv_float(problem->parts[0]);
 }
 
-/* ---- Inputs -------------------------------------------------------------------------------------------- */
-
-static gb_cuda_prepared input_of(const gb_cuda_problem *problem) {
-    return gb_cuda_input_of(problem->parts[0]);
-}
-static gb_cuda_prepared swizzled_input(const gb_cuda_problem *problem) {
-    return gb_cuda_int8_input_of(problem->parts[0], GB_CUDA_BYTES_SWIZZLED);
-}
-static gb_cuda_prepared input_by_lanes(const gb_cuda_problem *problem) {
-    return gb_cuda_int8_input_of(problem->parts[0], GB_CUDA_BYTES_BY_LANES);
-}
-
 static const gb_cuda_kernel kernels[] = {
-    {"gemv_int8", supports_gemv_int8, describe_gemv_int8, wgmma_int8_scratch, NULL, swizzled_input, true},
-    {"gemm_wgmma_int8", supports_wgmma_int8, describe_wgmma_int8, wgmma_int8_scratch, NULL, swizzled_input,
-     true},
-    {"gemm_mma_int8", supports_mma_int8, describe_mma_int8, NULL, NULL, input_by_lanes, true},
-    {"gemm_int8", supports_int8, describe_int8, NULL, NULL, swizzled_input, false},
-    {"gemv", supports_gemv, describe_gemv, gemv_scratch, NULL, input_of, true},
+    {"gemv_int8", supports_gemv_int8, describe_gemv_int8, wgmma_int8_scratch, NULL,
+     gb_cuda_first_input_swizzled, true},
+    {"gemm_wgmma_int8", supports_wgmma_int8, describe_wgmma_int8, wgmma_int8_scratch, NULL,
+     gb_cuda_first_input_swizzled, true},
+    {"gemm_mma_int8", supports_mma_int8, describe_mma_int8, NULL, NULL, gb_cuda_first_input_by_lanes, true},
+    {"gemm_int8", supports_int8, describe_int8, NULL, NULL, gb_cuda_first_input_swizzled, false},
+    {"gemv", supports_gemv, describe_gemv, gemv_scratch, NULL, gb_cuda_first_input, true},
     {"gemv_small", supports_gemv_small, describe_gemv_small, NULL, NULL, NULL, false},
     {"gemv_bf16", supports_gemv_bf16, describe_gemv_bf16, NULL, NULL, NULL, false},
     {"gemm_bf16", supports_gemm_bf16, describe_gemm_bf16, NULL, NULL, NULL, false},
-    {"gemm_wgmma", supports_wgmma, describe_wgmma, NULL, NULL, input_of, true},
-    {"gemv_quantized", supports_gemv_quantized, describe_gemv_quantized, NULL, NULL, input_of, false},
-    {"gemm_quantized", supports_gemm_quantized, describe_gemm_quantized, NULL, NULL, input_of, false},
+    {"gemm_wgmma", supports_wgmma, describe_wgmma, NULL, NULL, gb_cuda_first_input, true},
+    {"gemv_quantized", supports_gemv_quantized, describe_gemv_quantized, NULL, NULL, gb_cuda_first_input,
+     false},
+    {"gemm_quantized", supports_gemm_quantized, describe_gemm_quantized, NULL, NULL, gb_cuda_first_input,
+     false},
     {"gemm_float", supports_gemm_float, describe_gemm_float, NULL, NULL, NULL, false},
     {"gemv_float", supports_one, describe_gemv_float, NULL, NULL, NULL, false},
 };

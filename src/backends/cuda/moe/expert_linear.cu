@@ -189,31 +189,22 @@ static void describe_gemm_quantized(const gb_cuda_problem *problem) {
     gb_cuda_quantized_many(problem->parts[0], listed_pairs_of(problem->parts[0], GB_CUDA_LISTED_TILE_ROWS));
 }
 
-/* ---- Inputs; those in the order of the experts are in the kernels' scratch ----------------------------- */
-
-static gb_cuda_prepared input_of(const gb_cuda_problem *problem) {
-    return gb_cuda_input_of(problem->parts[0]);
-}
-static gb_cuda_prepared swizzled_input(const gb_cuda_problem *problem) {
-    return gb_cuda_int8_input_of(problem->parts[0], GB_CUDA_BYTES_SWIZZLED);
-}
-static gb_cuda_prepared input_by_lanes(const gb_cuda_problem *problem) {
-    return gb_cuda_int8_input_of(problem->parts[0], GB_CUDA_BYTES_BY_LANES);
-}
-
+/* Inputs in the order of the experts are in the scratch of their kernels. */
 static const gb_cuda_kernel kernels[] = {
     {"expert_wgmma_int8", supports_wgmma_int8, describe_wgmma_int8, wgmma_int8_scratch, nullptr, nullptr,
      true},
-    {"expert_pairs_int8", supports_pairs_int8, describe_pairs_int8, nullptr, nullptr, input_by_lanes, true},
-    {"expert_mma_int8", supports_mma_int8, describe_mma_int8, mma_int8_scratch, nullptr, input_by_lanes,
-     true},
-    {"expert_gemm_int8", supports_int8, describe_int8, nullptr, nullptr, swizzled_input, false},
+    {"expert_pairs_int8", supports_pairs_int8, describe_pairs_int8, nullptr, nullptr,
+     gb_cuda_first_input_by_lanes, true},
+    {"expert_mma_int8", supports_mma_int8, describe_mma_int8, mma_int8_scratch, nullptr,
+     gb_cuda_first_input_by_lanes, true},
+    {"expert_gemm_int8", supports_int8, describe_int8, nullptr, nullptr, gb_cuda_first_input_swizzled, false},
     {"expert_wgmma", supports_wgmma, describe_wgmma, wgmma_scratch, nullptr, nullptr, true},
-    {"expert_gemv", supports_gemv, describe_gemv, nullptr, nullptr, input_of, true},
+    {"expert_gemv", supports_gemv, describe_gemv, nullptr, nullptr, gb_cuda_first_input, true},
     {"expert_gemv_bf16", supports_gemv_bf16, describe_gemv_bf16, nullptr, nullptr, nullptr, false},
     {"expert_gemv_float", is_dense, describe_gemv_float, nullptr, nullptr, nullptr, false},
-    {"expert_gemv_quantized", is_few, describe_gemv_quantized, nullptr, nullptr, input_of, false},
-    {"expert_gemm_quantized", nullptr, describe_gemm_quantized, lists_scratch, nullptr, input_of, false},
+    {"expert_gemv_quantized", is_few, describe_gemv_quantized, nullptr, nullptr, gb_cuda_first_input, false},
+    {"expert_gemm_quantized", nullptr, describe_gemm_quantized, lists_scratch, nullptr, gb_cuda_first_input,
+     false},
 };
 
 extern "C" const gb_cuda_registry gb_cuda_expert_linear_kernels = {kernels, sizeof kernels / sizeof *kernels};
