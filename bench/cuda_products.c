@@ -11,7 +11,7 @@
  * 2048
  */
 #include "backends/cuda/lowering/activations.h"
-#include "backends/cuda/lowering/kernels.h"
+#include "backends/cuda/lowering/products.h"
 #include "backends/cuda/runtime/limits.h"
 #include "random_logits.h"
 #include "tensor/packing.h"
@@ -177,10 +177,6 @@ static double time_of_product(gb_cuda_call *call, const weights *w, cudaStream_t
     return 1e-3 * (double)times[REPLAYS / 2] / PRODUCTS;
 }
 
-static uint64_t larger(uint64_t a, uint64_t b) {
-    return a > b ? a : b;
-}
-
 static double bench_rows(const bench_shape *shape, const weights *w, size_t rows,
                          const bench_options *options, cudaStream_t stream) {
     gb_cuda_tensor x = {.dtype = GB_F32, .rank = 2, .dims = {rows, shape->inputs}},
@@ -216,8 +212,8 @@ static double bench_rows(const bench_shape *shape, const weights *w, size_t rows
         input.data = allocate((size_t)gb_cuda_prepared_size(&input));
         call.input = &input;
     }
-    scratch.bytes =
-        allocate((size_t)larger(gb_cuda_gemv_scratch(&call), gb_cuda_gemm_wgmma_int8_scratch(&call)) + 1);
+    if (kernel->scratch)
+        scratch.bytes = allocate((size_t)kernel->scratch(&problem));
     scratch.arrivals = allocate(GB_CUDA_ARRIVALS * sizeof *scratch.arrivals);
     check(cudaMemset(scratch.arrivals, 0, GB_CUDA_ARRIVALS * sizeof *scratch.arrivals), "clearing");
     const double seconds = time_of_product(&call, w, stream);

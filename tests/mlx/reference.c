@@ -65,7 +65,7 @@ reference *reference_create(const gb_program *program, const gb_backend_options 
     reference *r = gb_allocate(1, sizeof *r);
     assert_non_null(r);
     r->program = program;
-    gb_plan_options plan_options = {options->step_tokens, options->slots, false, NULL, NULL};
+    const gb_plan_options plan_options = {.step_tokens = options->step_tokens, .rows = options->slots};
     assert_ok(gb_plan_create(program, &plan_options, &r->plan, &error), &error);
     assert_ok(gb_slots_create(program, options->slots, options->max_context, false, &r->slots, &error),
               &error);

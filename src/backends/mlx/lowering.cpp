@@ -148,7 +148,9 @@ void require_input(const gb_program &program, const gb_node &node, int operand, 
 
 lowered_program::lowered_program(const gb_program &program, const gb_backend_options &options,
                                  bool has_fused_kernels) {
-    const gb_plan_options plan_options = {options.step_tokens, options.slots, false, nullptr, nullptr};
+    gb_plan_options plan_options = {};
+    plan_options.step_tokens = options.step_tokens;
+    plan_options.rows = options.slots;
     gb_plan *created = nullptr;
     gumbel_error error;
     if (gb_plan_create(&program, &plan_options, &created, &error) != GUMBEL_OK)
