@@ -25,10 +25,12 @@ static void fill_row(float *x, uint32_t size, uint32_t kind, uint64_t *random) {
 
 /* Launches an op on operands that lie on the device, its scratch being full of ones. */
 static void run_with_scratch(void (*op)(const gb_cuda_call *call),
-                             uint64_t scratch_bytes(const gb_cuda_call *), gb_cuda_call *call) {
+                             uint64_t scratch_bytes(const gb_cuda_problem *), gb_cuda_call *call) {
+    const gb_cuda_call *const part = call;
+    const gb_cuda_problem problem = problem_of_call(&part);
     gb_cuda_scratch scratch = {0};
     call->scratch = &scratch;
-    scratch.size = scratch_bytes ? scratch_bytes(call) : 0;
+    scratch.size = scratch_bytes ? scratch_bytes(&problem) : 0;
     scratch.bytes = device_copy(NULL, scratch.size);
     run_op(op, call);
     assert_cuda(cudaStreamSynchronize(NULL));

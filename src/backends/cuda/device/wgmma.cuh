@@ -84,97 +84,55 @@ __device__ inline void take_registers() {
     ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111"           \
     ", %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
 
-#define GB_SUMS_8(kind, i)                                                                                   \
+#define GB_EIGHT_SUMS(kind, i)                                                                               \
     kind(sums[i]), kind(sums[i + 1]), kind(sums[i + 2]), kind(sums[i + 3]), kind(sums[i + 4]),               \
         kind(sums[i + 5]), kind(sums[i + 6]), kind(sums[i + 7])
-#define GB_SUMS_32(kind) GB_SUMS_8(kind, 0), GB_SUMS_8(kind, 8), GB_SUMS_8(kind, 16), GB_SUMS_8(kind, 24)
+#define GB_SUMS_8(kind) GB_EIGHT_SUMS(kind, 0)
+#define GB_SUMS_32(kind)                                                                                     \
+    GB_EIGHT_SUMS(kind, 0), GB_EIGHT_SUMS(kind, 8), GB_EIGHT_SUMS(kind, 16), GB_EIGHT_SUMS(kind, 24)
 #define GB_SUMS_64(kind)                                                                                     \
-    GB_SUMS_32(kind), GB_SUMS_8(kind, 32), GB_SUMS_8(kind, 40), GB_SUMS_8(kind, 48), GB_SUMS_8(kind, 56)
+    GB_SUMS_32(kind), GB_EIGHT_SUMS(kind, 32), GB_EIGHT_SUMS(kind, 40), GB_EIGHT_SUMS(kind, 48),             \
+        GB_EIGHT_SUMS(kind, 56)
 #define GB_SUMS_96(kind)                                                                                     \
-    GB_SUMS_64(kind), GB_SUMS_8(kind, 64), GB_SUMS_8(kind, 72), GB_SUMS_8(kind, 80), GB_SUMS_8(kind, 88)
+    GB_SUMS_64(kind), GB_EIGHT_SUMS(kind, 64), GB_EIGHT_SUMS(kind, 72), GB_EIGHT_SUMS(kind, 80),             \
+        GB_EIGHT_SUMS(kind, 88)
 #define GB_SUMS_128(kind)                                                                                    \
-    GB_SUMS_96(kind), GB_SUMS_8(kind, 96), GB_SUMS_8(kind, 104), GB_SUMS_8(kind, 112), GB_SUMS_8(kind, 120)
+    GB_SUMS_96(kind), GB_EIGHT_SUMS(kind, 96), GB_EIGHT_SUMS(kind, 104), GB_EIGHT_SUMS(kind, 112),           \
+        GB_EIGHT_SUMS(kind, 120)
 
 /* sums += a b */
 template <int N>
 __device__ inline void start_products(float (&sums)[N / 2], const uint32_t (&a)[4], b_operand b);
 
-template <>
-__device__ inline void start_products<64>(float (&sums)[32], const uint32_t (&a)[4], uint64_t b) {
-    asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, 1, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" GB_REGISTERS_32
-                 "}, {%32, %33, %34, %35}, %36, add, 1, 1, 0;\n}"
-                 : GB_SUMS_32("+f")
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
-}
-
-template <>
-__device__ inline void start_products<128>(float (&sums)[64], const uint32_t (&a)[4], uint64_t b) {
-    asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, 1, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {" GB_REGISTERS_64
-                 "}, {%64, %65, %66, %67}, %68, add, 1, 1, 0;\n}"
-                 : GB_SUMS_64("+f")
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
-}
-
-template <>
-__device__ inline void start_products<192>(float (&sums)[96], const uint32_t (&a)[4], uint64_t b) {
-    asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, 1, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n192k16.f32.bf16.bf16 {" GB_REGISTERS_96
-                 "}, {%96, %97, %98, %99}, %100, add, 1, 1, 0;\n}"
-                 : GB_SUMS_96("+f")
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
-}
-
-template <>
-__device__ inline void start_products<256>(float (&sums)[128], const uint32_t (&a)[4], uint64_t b) {
-    asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, 1, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 {" GB_REGISTERS_128
-                 "}, {%128, %129, %130, %131}, %132, add, 1, 1, 0;\n}"
-                 : GB_SUMS_128("+f")
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
-}
-
 /* sums += a b of bytes, those of a unsigned; a step has 32 columns, and B_STEP leads to the next one. */
 template <int N>
 __device__ inline void start_byte_products(int32_t (&sums)[N / 2], const uint32_t (&a)[4], b_operand b);
 
-template <>
-__device__ inline void start_byte_products<16>(int32_t (&sums)[8], const uint32_t (&a)[4], uint64_t b) {
-    asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, 1, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n16k32.s32.u8.s8 {" GB_REGISTERS_8
-                 "}, {%8, %9, %10, %11}, %12, add;\n}"
-                 : GB_SUMS_8("+r", 0)
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
-}
+/* COUNT sums; at_a and at_b: the numbers that a and b have behind them in the instruction's text. */
+#define GB_START(function, N, type, COUNT, kind, shape, at_a, at_b, flags)                                   \
+    template <>                                                                                              \
+    __device__ inline void function<N>(type(&sums)[COUNT], const uint32_t(&a)[4], b_operand b) {             \
+        asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, 1, 0;\nwgmma.mma_async.sync.aligned." shape       \
+                     " {" GB_REGISTERS_##COUNT "}, {" at_a "}, " at_b ", add" flags ";\n}"                   \
+                     : GB_SUMS_##COUNT(kind)                                                                 \
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));                                  \
+    }
+GB_START(start_products, 64, float, 32, "+f", "m64n64k16.f32.bf16.bf16", "%32, %33, %34, %35", "%36",
+         ", 1, 1, 0")
+GB_START(start_products, 128, float, 64, "+f", "m64n128k16.f32.bf16.bf16", "%64, %65, %66, %67", "%68",
+         ", 1, 1, 0")
+GB_START(start_products, 192, float, 96, "+f", "m64n192k16.f32.bf16.bf16", "%96, %97, %98, %99", "%100",
+         ", 1, 1, 0")
+GB_START(start_products, 256, float, 128, "+f", "m64n256k16.f32.bf16.bf16", "%128, %129, %130, %131", "%132",
+         ", 1, 1, 0")
+GB_START(start_byte_products, 16, int32_t, 8, "+r", "m64n16k32.s32.u8.s8", "%8, %9, %10, %11", "%12", "")
+GB_START(start_byte_products, 64, int32_t, 32, "+r", "m64n64k32.s32.u8.s8", "%32, %33, %34, %35", "%36", "")
+GB_START(start_byte_products, 128, int32_t, 64, "+r", "m64n128k32.s32.u8.s8", "%64, %65, %66, %67", "%68", "")
+GB_START(start_byte_products, 256, int32_t, 128, "+r", "m64n256k32.s32.u8.s8", "%128, %129, %130, %131",
+         "%132", "")
 
-template <>
-__device__ inline void start_byte_products<64>(int32_t (&sums)[32], const uint32_t (&a)[4], uint64_t b) {
-    asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, 1, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n64k32.s32.u8.s8 {" GB_REGISTERS_32
-                 "}, {%32, %33, %34, %35}, %36, add;\n}"
-                 : GB_SUMS_32("+r")
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
-}
-
-template <>
-__device__ inline void start_byte_products<128>(int32_t (&sums)[64], const uint32_t (&a)[4], uint64_t b) {
-    asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, 1, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n128k32.s32.u8.s8 {" GB_REGISTERS_64
-                 "}, {%64, %65, %66, %67}, %68, add;\n}"
-                 : GB_SUMS_64("+r")
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
-}
-
-template <>
-__device__ inline void start_byte_products<256>(int32_t (&sums)[128], const uint32_t (&a)[4], uint64_t b) {
-    asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, 1, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n256k32.s32.u8.s8 {" GB_REGISTERS_128
-                 "}, {%128, %129, %130, %131}, %132, add;\n}"
-                 : GB_SUMS_128("+r")
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
-}
-
+#undef GB_START
+#undef GB_EIGHT_SUMS
 #undef GB_SUMS_8
 #undef GB_SUMS_32
 #undef GB_SUMS_64

@@ -129,9 +129,9 @@ bool gb_cuda_supports_gemm_bf16(const gb_cuda_call *call) {
            !gb_cuda_supports_wgmma(call, weight);
 }
 
-void gb_cuda_gemm_bf16(const gb_cuda_call *const *calls, uint32_t count) {
+void gb_cuda_gemm_bf16(const gb_cuda_problem *problem) {
     dense_matrices p = {};
-    const uint32_t blocks = list_matrices(calls, count, OUTPUTS, &p);
-    add_launch(calls[0]->launches, "gemm_bf16", run_gemm_bf16, dim3(blocks, blocks_for(p.rows, TOKENS)),
-               WARPS * WARP, 0, p);
+    const uint32_t blocks = list_matrices(problem->parts, problem->count, OUTPUTS, &p);
+    add_launch(problem->parts[0]->launches, "gemm_bf16", run_gemm_bf16,
+               dim3(blocks, blocks_for(p.rows, TOKENS)), WARPS * WARP, 0, p);
 }

@@ -90,7 +90,8 @@ static __global__ void __launch_bounds__(THREADS)
         }
 }
 
-void gb_cuda_gemm_float(const gb_cuda_call *call) {
+void gb_cuda_gemm_float(const gb_cuda_problem *problem) {
+    const gb_cuda_call *call = problem->parts[0];
     const gb_cuda_tensor *x = call->operands[0], *weight = call->operands[1];
     const dense_rows rows = {x->data, GB_F32, x->dims[0], x->dims[1]};
     const dense_rows outputs = {weight->data, weight->dtype, weight->dims[0], weight->dims[1]};

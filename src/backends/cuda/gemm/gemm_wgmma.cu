@@ -8,57 +8,30 @@
 
 using namespace gb_cuda;
 
-template <typename Shape, gb_dtype SCALE>
-__device__ static inline void multiply_and_store(const fragment_tile &tile, const row_lists &lists,
-                                                 float *__restrict__ y) {
-    wgmma_sums<Shape, SCALE> work;
-    multiply_stages<Shape, SCALE>(tile, work);
-    store_sums<Shape::COLUMNS>(tile, lists, (size_t)blockIdx.y * CONSUMED_OUTPUTS, work.sums, y);
-}
-
 /* A tile is of up to 256 rows; one of fewer is multiplied as the next width that holds it. */
 template <int GROUP_UNITS, gb_dtype SCALE>
-static __global__ void __launch_bounds__(WGMMA_THREADS, 1)
-    run_gemm_wgmma(fragment_matrix weight, prepared_rows x, row_lists lists, unsigned tile_rows,
-                   float *__restrict__ y) {
-#if defined(GB_HAS_WGMMA)
-    typedef stage_shape<64, GROUP_UNITS> shape_64;
-    typedef stage_shape<128, GROUP_UNITS> shape_128;
-    typedef stage_shape<192, GROUP_UNITS> shape_192;
-    typedef stage_shape<256, GROUP_UNITS> shape_256;
-    __shared__ copy_barrier full[MOST_STAGES], empty[MOST_STAGES];
-    GB_DYNAMIC_SHARED(uint8_t, shared);
-    begin_stages(full, empty);
-    const row_tile rows = tile_of(lists, blockIdx.x, tile_rows);
-    const uint32_t first_fragment = blockIdx.y * TILE_FRAGMENTS, count = (uint32_t)(rows.end - rows.first);
-    const fragment_tile tile = {begin_tile(x, rows, shared, full, empty), weight,
-                                (size_t)rows.expert * weight.blocks + first_fragment,
-                                at_most(weight.blocks - first_fragment, TILE_FRAGMENTS)};
-    if (count == 0)
-        return;
-    if (threadIdx.x < WARPGROUP) {
-        give_registers_back<COPYING_REGISTERS>();
-        if (count <= shape_64::COLUMNS)
-            copy_stages<shape_64, fragment_copier<shape_64>>(tile);
-        else if (count <= shape_128::COLUMNS)
-            copy_stages<shape_128, fragment_copier<shape_128>>(tile);
-        else if (count <= shape_192::COLUMNS)
-            copy_stages<shape_192, fragment_copier<shape_192>>(tile);
-        else
-            copy_stages<shape_256, fragment_copier<shape_256>>(tile);
-    } else {
-        take_registers<MULTIPLYING_REGISTERS>();
-        if (count <= shape_64::COLUMNS)
-            multiply_and_store<shape_64, SCALE>(tile, lists, y);
-        else if (count <= shape_128::COLUMNS)
-            multiply_and_store<shape_128, SCALE>(tile, lists, y);
-        else if (count <= shape_192::COLUMNS)
-            multiply_and_store<shape_192, SCALE>(tile, lists, y);
-        else
-            multiply_and_store<shape_256, SCALE>(tile, lists, y);
+struct gemm_wgmma {
+    typedef fragment_matrix matrix;
+    typedef tile_widths<64, 128, 192, 256> widths;
+    template <int COLUMNS>
+    using shape = stage_shape<COLUMNS, GROUP_UNITS>;
+
+    __device__ static fragment_tile tile_of(const wgmma_tile &tile, const matrix &weight, int32_t expert) {
+        const uint32_t first = blockIdx.y * TILE_FRAGMENTS;
+        return {tile, weight, (size_t)expert * weight.blocks + first,
+                at_most(weight.blocks - first, TILE_FRAGMENTS)};
     }
-#endif
-}
+    template <int COLUMNS>
+    __device__ static void copy(const fragment_tile &tile) {
+        copy_stages<shape<COLUMNS>, fragment_copier<shape<COLUMNS>>>(tile);
+    }
+    template <int COLUMNS>
+    __device__ static void multiply(const fragment_tile &tile, const row_lists &lists, float *y) {
+        wgmma_sums<shape<COLUMNS>, SCALE> work;
+        multiply_stages<shape<COLUMNS>, SCALE>(tile, work);
+        store_sums<COLUMNS>(tile, lists, (size_t)blockIdx.y * CONSUMED_OUTPUTS, work.sums, y);
+    }
+};
 
 /* ---- Choosing the kernel ------------------------------------------------------------------------------- */
 
@@ -67,9 +40,10 @@ uint32_t gb_cuda_wgmma_blocks(void) {
     /* Where it was compiled for other chips the kernel is empty and has no shared memory. */
     cudaFuncAttributes attributes = {};
     const gb_cuda_facts *facts = gb_cuda_find_facts();
-    const bool is_there = facts->is_there && facts->major == 9 &&
-                          cudaFuncGetAttributes(&attributes, run_gemm_wgmma<2, GB_BF16>) == cudaSuccess &&
-                          attributes.sharedSizeBytes > 0;
+    const bool is_there =
+        facts->is_there && facts->major == 9 &&
+        cudaFuncGetAttributes(&attributes, run_wgmma<gemm_wgmma<2, GB_BF16>>) == cudaSuccess &&
+        attributes.sharedSizeBytes > 0;
     return is_there ? facts->multiprocessors : 0;
 #else
     return 4;
@@ -124,8 +98,7 @@ static void launch(const gb_cuda_call *call, const fragment_matrix &weight, cons
                    const row_lists &lists) {
     const unsigned output_tiles = blocks_for(weight.blocks, TILE_FRAGMENTS);
     const unsigned tile_rows = choose_tile_rows(call, lists.rows, output_tiles);
-    launch_tiles(call, "gemm_wgmma", run_gemm_wgmma<GROUP_UNITS, SCALE>, output_tiles, weight, x, lists,
-                 tile_rows);
+    add_wgmma<gemm_wgmma<GROUP_UNITS, SCALE>>(call, "gemm_wgmma", output_tiles, weight, x, lists, tile_rows);
 }
 
 void gb_cuda_wgmma_product(const gb_cuda_call *call, const prepared_rows &x, const gb_cuda_tensor *weight,
@@ -140,6 +113,7 @@ void gb_cuda_wgmma_product(const gb_cuda_call *call, const prepared_rows &x, con
         one_of<32, 64, 128>(weight->format.group), one_of<GB_BF16, GB_F16>(weight->format.scale));
 }
 
-void gb_cuda_gemm_wgmma(const gb_cuda_call *call) {
+void gb_cuda_gemm_wgmma(const gb_cuda_problem *problem) {
+    const gb_cuda_call *call = problem->parts[0];
     gb_cuda_wgmma_product(call, gb_cuda_prepare(call), call->operands[1], all_rows(call));
 }

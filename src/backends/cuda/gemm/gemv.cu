@@ -102,20 +102,21 @@ bool gb_cuda_gemv_joins(const gb_cuda_call *call, const gb_cuda_call *other) {
            slices_of(a->dims[1]) == 1;
 }
 
-void gb_cuda_gemv(const gb_cuda_call *const *calls, uint32_t count) {
-    const gb_cuda_tensor *x = calls[0]->operands[0], *weight = calls[0]->operands[1];
+void gb_cuda_gemv(const gb_cuda_problem *problem) {
+    const gb_cuda_call *call = problem->parts[0];
+    const gb_cuda_tensor *x = call->operands[0], *weight = call->operands[1];
     gemv_products p = products_of(weight);
-    for (uint32_t i = 0; i < count; i++)
-        add_matrix(p, calls[i]->operands[1], data_of<float>(calls[i]->results[0]));
-    p.x = gb_cuda_prepare(calls[0]);
+    for (uint32_t i = 0; i < problem->count; i++)
+        add_matrix(p, problem->parts[i]->operands[1], data_of<float>(problem->parts[i]->results[0]));
+    p.x = gb_cuda_prepare(call);
     p.rows = p.tile_rows = (uint32_t)x->dims[0];
-    p.partial = reinterpret_cast<float *>(calls[0]->scratch->bytes);
-    p.arrivals = calls[0]->scratch->arrivals;
-    launch(calls[0]->launches, p, weight);
+    p.partial = reinterpret_cast<float *>(call->scratch->bytes);
+    p.arrivals = call->scratch->arrivals;
+    launch(call->launches, p, weight);
 }
 
-uint64_t gb_cuda_gemv_scratch(const gb_cuda_call *call) {
-    const gb_cuda_tensor *weight = call->operands[1];
+uint64_t gb_cuda_gemv_scratch(const gb_cuda_problem *problem) {
+    const gb_cuda_tensor *weight = problem->parts[0]->operands[1];
     if (!weight->is_packed)
         return 0;
     const uint32_t slices = slices_of(weight->dims[1]);

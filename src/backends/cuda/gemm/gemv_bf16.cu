@@ -309,19 +309,20 @@ bool gb_cuda_gemv_bf16_joins(const gb_cuda_call *call, const gb_cuda_call *other
     return ways_of_call(call) == ways_of_call(other);
 }
 
-void gb_cuda_gemv_bf16(const gb_cuda_call *const *calls, uint32_t count) {
+void gb_cuda_gemv_bf16(const gb_cuda_problem *problem) {
+    const gb_cuda_call *call = problem->parts[0];
     row_products p = {};
     size_t all = 0;
-    for (uint32_t i = 0; i < count; i++)
-        all += calls[i]->operands[1]->dims[0];
-    const uint32_t ways = ways_of_call(calls[0]);
-    const block_outputs outputs = outputs_of_block(all, calls[0]->operands[0]->dims[0], ways);
-    const uint32_t blocks = list_matrices(calls, count, outputs.count(), &p.of);
+    for (uint32_t i = 0; i < problem->count; i++)
+        all += problem->parts[i]->operands[1]->dims[0];
+    const uint32_t ways = ways_of_call(call);
+    const block_outputs outputs = outputs_of_block(all, call->operands[0]->dims[0], ways);
+    const uint32_t blocks = list_matrices(problem->parts, problem->count, outputs.count(), &p.of);
     const dim3 grid(blocks, blocks_for(p.of.rows, MOST_TILES * TILE));
     if (p.of.rows <= TILE)
-        launch_ways<1>(p, ways, outputs, grid, calls[0]->launches);
+        launch_ways<1>(p, ways, outputs, grid, call->launches);
     else
-        launch_ways<MOST_TILES>(p, ways, outputs, grid, calls[0]->launches);
+        launch_ways<MOST_TILES>(p, ways, outputs, grid, call->launches);
 }
 
 bool gb_cuda_supports_pairs_bf16(const gb_cuda_tensor *weight) {

@@ -135,7 +135,8 @@ void gb_cuda_gemv_float_product(const gb_cuda_call *call, const gb_cuda_tensor *
         launch<uint16_t>(call, x, weight, lists);
 }
 
-void gb_cuda_gemv_float(const gb_cuda_call *call) {
+void gb_cuda_gemv_float(const gb_cuda_problem *problem) {
+    const gb_cuda_call *call = problem->parts[0];
     const gb_cuda_tensor *weight = call->operands[1];
     gb_cuda_gemv_float_product(call, call->operands[0], weight, all_rows(call));
 }

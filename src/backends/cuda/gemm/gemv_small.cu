@@ -155,12 +155,12 @@ bool gb_cuda_supports_gemv_small(const gb_cuda_call *call) {
            weight->dims[1] % PIECE == 0 && weights_bytes(weight->dims[1]) <= most_shared_bytes();
 }
 
-void gb_cuda_gemv_small(const gb_cuda_call *const *calls, uint32_t count) {
+void gb_cuda_gemv_small(const gb_cuda_problem *problem) {
     dense_matrices p = {};
-    const uint32_t blocks = list_matrices(calls, count, SMALL_OUTPUTS, &p);
+    const uint32_t blocks = list_matrices(problem->parts, problem->count, SMALL_OUTPUTS, &p);
     if (p.rows == 1)
-        launch_one_row(p, blocks, calls[0]->launches);
+        launch_one_row(p, blocks, problem->parts[0]->launches);
     else
-        add_launch(calls[0]->launches, "gemv_small", run_gemv_small, blocks, THREADS,
+        add_launch(problem->parts[0]->launches, "gemv_small", run_gemv_small, blocks, THREADS,
                    weights_bytes(p.columns), p);
 }

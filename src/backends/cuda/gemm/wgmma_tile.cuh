@@ -126,17 +126,55 @@ __device__ inline void store_sums(const wgmma_tile &tile, const row_lists &lists
         }
 }
 
-/* ---- Launching ----------------------------------------------------------------------------------------- */
+/* ---- The kernel ---------------------------------------------------------------------------------------- */
+
+/* Rows that the tiles of a product are multiplied as. */
+template <int... WIDTHS>
+struct tile_widths {};
+
+/* Calls a function with the first width that holds so many rows, which the last one does. */
+template <int WIDTH, int... WIDER, typename Function>
+__device__ inline void with_width(tile_widths<WIDTH, WIDER...>, uint32_t rows, const Function &function) {
+    if constexpr (sizeof...(WIDER) > 0)
+        if (rows > WIDTH)
+            return with_width(tile_widths<WIDER...>(), rows, function);
+    function(fixed<WIDTH>());
+}
+
+/* Product: its matrix, the widths of its tiles, their number of outputs, and what a block does with one. */
+template <typename Product>
+static __global__ void __launch_bounds__(WGMMA_THREADS, 1)
+    run_wgmma(typename Product::matrix weight, prepared_rows x, row_lists lists, unsigned tile_rows,
+              float *__restrict__ y) {
+#if defined(GB_HAS_WGMMA)
+    typedef typename Product::widths widths;
+    __shared__ copy_barrier full[MOST_STAGES], empty[MOST_STAGES];
+    GB_DYNAMIC_SHARED(uint8_t, shared);
+    begin_stages(full, empty);
+    const row_tile rows = tile_of(lists, blockIdx.x, tile_rows);
+    const uint32_t count = (uint32_t)(rows.end - rows.first);
+    const auto tile = Product::tile_of(begin_tile(x, rows, shared, full, empty), weight, rows.expert);
+    if (count == 0)
+        return;
+    if (threadIdx.x < WARPGROUP) {
+        give_registers_back<COPYING_REGISTERS>();
+        with_width(widths(), count, [&](auto width) { Product::template copy<width>(tile); });
+    } else {
+        take_registers<MULTIPLYING_REGISTERS>();
+        with_width(widths(), count, [&](auto width) { Product::template multiply<width>(tile, lists, y); });
+    }
+#endif
+}
 
 /* A block has a tile of rows and one of outputs. */
-template <typename Matrix>
-void launch_tiles(const gb_cuda_call *call, const char *name,
-                  void (*kernel)(Matrix, prepared_rows, row_lists, unsigned, float *), unsigned output_tiles,
-                  const Matrix &weight, const prepared_rows &x, const row_lists &lists, unsigned tile_rows) {
+template <typename Product>
+void add_wgmma(const gb_cuda_call *call, const char *name, unsigned output_tiles,
+               const typename Product::matrix &weight, const prepared_rows &x, const row_lists &lists,
+               unsigned tile_rows) {
     const dim3 grid(lists.tiles ? (unsigned)lists.tile_count : blocks_for(lists.rows, tile_rows),
                     output_tiles);
-    add_launch(call->launches, name, kernel, grid, WGMMA_THREADS, WGMMA_SHARED_BYTES, weight, x, lists,
-               tile_rows, data_of<float>(call->results[0]));
+    add_launch(call->launches, name, run_wgmma<Product>, grid, WGMMA_THREADS, WGMMA_SHARED_BYTES, weight, x,
+               lists, tile_rows, data_of<float>(call->results[0]));
 }
 
 } // namespace gb_cuda

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Launches as data. Kernels' files describe theirs (device/add_launch.cuh); a list is printed, run, captured
+ * Launches as data. Kernels' files describe theirs (device/device.cuh); a list is printed, run, captured
  * and timed from what stands in it.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_LOWERING_LAUNCH_H

@@ -48,18 +48,6 @@ static void describe_each(const gb_cuda_problem *problem, void (*describe)(const
     }
 }
 
-static void describe_wgmma_int8(const gb_cuda_problem *problem) {
-    gb_cuda_gemm_wgmma_int8(problem->parts, problem->count);
-}
-static uint64_t wgmma_int8_scratch(const gb_cuda_problem *problem) {
-    return gb_cuda_gemm_wgmma_int8_scratch(problem->parts[0]);
-}
-static void describe_mma_int8(const gb_cuda_problem *problem) {
-    gb_cuda_gemm_mma_int8(problem->parts, problem->count);
-}
-static void describe_gemv_int8(const gb_cuda_problem *problem) {
-    gb_cuda_gemv_int8(problem->parts, problem->count);
-}
 static void describe_int8(const gb_cuda_problem *problem) {
     describe_each(problem, gb_cuda_gemm_int8);
 }
@@ -77,39 +65,21 @@ static bool is_packed_decode(const gb_cuda_call *call) {
 static bool supports_gemv(const gb_cuda_problem *problem) {
     return supports_all(problem, is_packed_decode, gb_cuda_gemv_joins);
 }
-static void describe_gemv(const gb_cuda_problem *problem) {
-    gb_cuda_gemv(problem->parts, problem->count);
-}
-static uint64_t gemv_scratch(const gb_cuda_problem *problem) {
-    return gb_cuda_gemv_scratch(problem->parts[0]);
-}
 
 static bool supports_gemv_small(const gb_cuda_problem *problem) {
     return supports_all(problem, gb_cuda_supports_gemv_small, NULL);
-}
-static void describe_gemv_small(const gb_cuda_problem *problem) {
-    gb_cuda_gemv_small(problem->parts, problem->count);
 }
 
 static bool supports_gemv_bf16(const gb_cuda_problem *problem) {
     return supports_all(problem, gb_cuda_supports_gemv_bf16, gb_cuda_gemv_bf16_joins);
 }
-static void describe_gemv_bf16(const gb_cuda_problem *problem) {
-    gb_cuda_gemv_bf16(problem->parts, problem->count);
-}
 
 static bool supports_gemm_bf16(const gb_cuda_problem *problem) {
     return supports_all(problem, gb_cuda_supports_gemm_bf16, NULL);
 }
-static void describe_gemm_bf16(const gb_cuda_problem *problem) {
-    gb_cuda_gemm_bf16(problem->parts, problem->count);
-}
 
 static bool supports_wgmma(const gb_cuda_problem *problem) {
     return problem->count == 1 && gb_cuda_supports_wgmma(problem->parts[0], weight_of(problem));
-}
-static void describe_wgmma(const gb_cuda_problem *problem) {
-    gb_cuda_gemm_wgmma(problem->parts[0]);
 }
 
 /* Whether no other kernel has a quantized matrix. */
@@ -139,35 +109,30 @@ static void describe_gemv_quantized(const gb_cuda_problem *problem) {
 static bool supports_gemm_float(const gb_cuda_problem *problem) {
     return problem->count == 1 && gb_cuda_is_prompt(problem->parts[0]);
 }
-static void describe_gemm_float(const gb_cuda_problem *problem) {
-    gb_cuda_gemm_float(problem->parts[0]);
-}
 
 static bool supports_one(const gb_cuda_problem *problem) {
     return problem->count == 1;
 }
-static void describe_gemv_float(const gb_cuda_problem *problem) {
-    gb_cuda_gemv_float(problem->parts[0]);
-}
 
 static const gb_cuda_kernel kernels[] = {
-    {"gemv_int8", supports_gemv_int8, describe_gemv_int8, wgmma_int8_scratch, NULL,
+    {"gemv_int8", supports_gemv_int8, gb_cuda_gemv_int8, gb_cuda_gemm_wgmma_int8_scratch, NULL,
      gb_cuda_first_input_swizzled, true},
-    {"gemm_wgmma_int8", supports_wgmma_int8, describe_wgmma_int8, wgmma_int8_scratch, NULL,
+    {"gemm_wgmma_int8", supports_wgmma_int8, gb_cuda_gemm_wgmma_int8, gb_cuda_gemm_wgmma_int8_scratch, NULL,
      gb_cuda_first_input_swizzled, true},
-    {"gemm_mma_int8", supports_mma_int8, describe_mma_int8, NULL, NULL, gb_cuda_first_input_by_lanes, true},
+    {"gemm_mma_int8", supports_mma_int8, gb_cuda_gemm_mma_int8, NULL, NULL, gb_cuda_first_input_by_lanes,
+     true},
     {"gemm_int8", supports_int8, describe_int8, NULL, NULL, gb_cuda_first_input_swizzled, false},
-    {"gemv", supports_gemv, describe_gemv, gemv_scratch, NULL, gb_cuda_first_input, true},
-    {"gemv_small", supports_gemv_small, describe_gemv_small, NULL, NULL, NULL, false},
-    {"gemv_bf16", supports_gemv_bf16, describe_gemv_bf16, NULL, NULL, NULL, false},
-    {"gemm_bf16", supports_gemm_bf16, describe_gemm_bf16, NULL, NULL, NULL, false},
-    {"gemm_wgmma", supports_wgmma, describe_wgmma, NULL, NULL, gb_cuda_first_input, true},
+    {"gemv", supports_gemv, gb_cuda_gemv, gb_cuda_gemv_scratch, NULL, gb_cuda_first_input, true},
+    {"gemv_small", supports_gemv_small, gb_cuda_gemv_small, NULL, NULL, NULL, false},
+    {"gemv_bf16", supports_gemv_bf16, gb_cuda_gemv_bf16, NULL, NULL, NULL, false},
+    {"gemm_bf16", supports_gemm_bf16, gb_cuda_gemm_bf16, NULL, NULL, NULL, false},
+    {"gemm_wgmma", supports_wgmma, gb_cuda_gemm_wgmma, NULL, NULL, gb_cuda_first_input, true},
     {"gemv_quantized", supports_gemv_quantized, describe_gemv_quantized, NULL, NULL, gb_cuda_first_input,
      false},
     {"gemm_quantized", supports_gemm_quantized, describe_gemm_quantized, NULL, NULL, gb_cuda_first_input,
      false},
-    {"gemm_float", supports_gemm_float, describe_gemm_float, NULL, NULL, NULL, false},
-    {"gemv_float", supports_one, describe_gemv_float, NULL, NULL, NULL, false},
+    {"gemm_float", supports_gemm_float, gb_cuda_gemm_float, NULL, NULL, NULL, false},
+    {"gemv_float", supports_one, gb_cuda_gemv_float, NULL, NULL, NULL, false},
 };
 
 const gb_cuda_registry gb_cuda_linear_kernels = {kernels, sizeof kernels / sizeof *kernels};

@@ -12,26 +12,26 @@ enum { GB_CUDA_MOST_JOINED = 6 };
 
 /* gemv.cu: decode with packed matrices; whether two can share a launch, and some that all can. */
 bool gb_cuda_gemv_joins(const gb_cuda_call *call, const gb_cuda_call *other);
-void gb_cuda_gemv(const gb_cuda_call *const *calls, uint32_t count);
-uint64_t gb_cuda_gemv_scratch(const gb_cuda_call *call);
+void gb_cuda_gemv(const gb_cuda_problem *problem);
+uint64_t gb_cuda_gemv_scratch(const gb_cuda_problem *problem);
 
 /* gemv_small.cu, gemv_bf16.cu: decode with small matrices that are not quantized, and with large bfloat16
  * ones. gemm_bf16.cu: prefill with bfloat16 ones. Matrices of one input share a launch (large ones of
  * decode where they join). */
 bool gb_cuda_supports_gemv_small(const gb_cuda_call *call);
-void gb_cuda_gemv_small(const gb_cuda_call *const *calls, uint32_t count);
+void gb_cuda_gemv_small(const gb_cuda_problem *problem);
 bool gb_cuda_supports_gemv_bf16(const gb_cuda_call *call);
 bool gb_cuda_gemv_bf16_joins(const gb_cuda_call *call, const gb_cuda_call *other); /* of the same x */
-void gb_cuda_gemv_bf16(const gb_cuda_call *const *calls, uint32_t count);
+void gb_cuda_gemv_bf16(const gb_cuda_problem *problem);
 bool gb_cuda_supports_gemm_bf16(const gb_cuda_call *call);
-void gb_cuda_gemm_bf16(const gb_cuda_call *const *calls, uint32_t count);
+void gb_cuda_gemm_bf16(const gb_cuda_problem *problem);
 
 /* One matrix each: gemm_wgmma.cu, gemm_quantized.cu, gemm_float.cu, gemv_float.cu. */
-void gb_cuda_gemm_wgmma(const gb_cuda_call *call);
+void gb_cuda_gemm_wgmma(const gb_cuda_problem *problem);
 void gb_cuda_gemv_quantized(const gb_cuda_call *call);
 void gb_cuda_gemm_quantized(const gb_cuda_call *call);
-void gb_cuda_gemm_float(const gb_cuda_call *call);
-void gb_cuda_gemv_float(const gb_cuda_call *call);
+void gb_cuda_gemm_float(const gb_cuda_problem *problem);
+void gb_cuda_gemv_float(const gb_cuda_problem *problem);
 
 /* Limits of matrices [outputs, columns] that kernels fuse with the norms of their input: small ones, and
  * quantized ones by columns. */
@@ -47,12 +47,12 @@ enum {
 bool gb_cuda_supports_int8(const gb_cuda_call *call);
 void gb_cuda_gemm_int8(const gb_cuda_call *call);
 bool gb_cuda_supports_mma_int8(const gb_cuda_call *call);
-void gb_cuda_gemm_mma_int8(const gb_cuda_call *const *calls, uint32_t count);
-void gb_cuda_gemv_int8(const gb_cuda_call *const *calls, uint32_t count);
+void gb_cuda_gemm_mma_int8(const gb_cuda_problem *problem);
+void gb_cuda_gemv_int8(const gb_cuda_problem *problem);
 bool gb_cuda_supports_wgmma_int8(const gb_cuda_call *call);
 bool gb_cuda_packed_int8_joins(const gb_cuda_call *call, const gb_cuda_call *other);
-void gb_cuda_gemm_wgmma_int8(const gb_cuda_call *const *calls, uint32_t count);
-uint64_t gb_cuda_gemm_wgmma_int8_scratch(const gb_cuda_call *call);
+void gb_cuda_gemm_wgmma_int8(const gb_cuda_problem *problem);
+uint64_t gb_cuda_gemm_wgmma_int8_scratch(const gb_cuda_problem *problem);
 
 /* gemm_wgmma.cu: how many blocks of its GEMM run at a time; 0 where the device or the build has no wgmma. */
 uint32_t gb_cuda_wgmma_blocks(void);

@@ -34,16 +34,6 @@ static bool norms_whole_rows(const gb_cuda_problem *problem) {
     return epilogue && epilogue->as->dims[epilogue->as->rank - 1] == x->dims[x->rank - 1];
 }
 
-static uint64_t count_tokens_scratch(const gb_cuda_problem *problem) {
-    return gb_cuda_count_tokens_scratch(problem->parts[0]);
-}
-static uint64_t log_normalizer_scratch(const gb_cuda_problem *problem) {
-    return gb_cuda_log_normalizer_scratch(problem->parts[0]);
-}
-static uint64_t top_ids_scratch(const gb_cuda_problem *problem) {
-    return gb_cuda_top_ids_scratch(problem->parts[0]);
-}
-
 static const gb_cuda_kernel node_kernels[GB_OP_LIMIT] = {
 #define GB_OP(number, NAME, name, ...) [number] = {#name, NULL, describe_##name, NULL, NULL, NULL, false},
 #include "program/ops.def"
@@ -51,11 +41,12 @@ static const gb_cuda_kernel node_kernels[GB_OP_LIMIT] = {
 };
 
 static const gb_cuda_kernel count_tokens[] = {
-    {.name = "count_tokens", .describe = describe_count_tokens, .scratch = count_tokens_scratch}};
-static const gb_cuda_kernel log_normalizer[] = {
-    {.name = "log_normalizer", .describe = describe_log_normalizer, .scratch = log_normalizer_scratch}};
+    {.name = "count_tokens", .describe = describe_count_tokens, .scratch = gb_cuda_count_tokens_scratch}};
+static const gb_cuda_kernel log_normalizer[] = {{.name = "log_normalizer",
+                                                 .describe = describe_log_normalizer,
+                                                 .scratch = gb_cuda_log_normalizer_scratch}};
 static const gb_cuda_kernel top_ids[] = {
-    {.name = "top_ids", .describe = describe_top_ids, .scratch = top_ids_scratch}};
+    {.name = "top_ids", .describe = describe_top_ids, .scratch = gb_cuda_top_ids_scratch}};
 static const gb_cuda_kernel multiply[] = {
     {.name = "multiply", .describe = describe_multiply, .has_epilogue = always}};
 static const gb_cuda_kernel rms_norm[] = {

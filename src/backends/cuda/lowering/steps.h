@@ -15,11 +15,11 @@ enum { GB_CUDA_COUNTS_TOGETHER = 2048 };
 
 /* count_tokens.cu. The list of a row with penalties goes on after its end with ids of -1, up to the next
  * multiple of GB_CUDA_COUNTS_TOGETHER and there as well (or up to its limit); nothing else is written. */
-uint64_t gb_cuda_count_tokens_scratch(const gb_cuda_call *call);
+uint64_t gb_cuda_count_tokens_scratch(const gb_cuda_problem *problem);
 
 /* logprob.cu */
-uint64_t gb_cuda_log_normalizer_scratch(const gb_cuda_call *call);
-uint64_t gb_cuda_top_ids_scratch(const gb_cuda_call *call);
+uint64_t gb_cuda_log_normalizer_scratch(const gb_cuda_problem *problem);
+uint64_t gb_cuda_top_ids_scratch(const gb_cuda_problem *problem);
 
 /* sample.cu, sample_finish.cu: a sample step; its operands are those of plan.h. */
 void gb_cuda_sample(const gb_cuda_call *call);

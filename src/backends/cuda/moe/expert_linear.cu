@@ -96,9 +96,6 @@ static void describe_wgmma_int8(const gb_cuda_problem *problem) {
     gb_cuda_expert_wgmma_int8(
         call, listed_pairs_of(call, gb_cuda_wgmma_int8_tile_rows(count_pairs(call), count_experts(call))));
 }
-static uint64_t wgmma_int8_scratch(const gb_cuda_problem *problem) {
-    return gb_cuda_int8_entries_bytes(problem->parts[0]);
-}
 
 /* ---- A prompt's, in the order of the experts ----------------------------------------------------------- */
 
@@ -191,8 +188,8 @@ static void describe_gemm_quantized(const gb_cuda_problem *problem) {
 
 /* Inputs in the order of the experts are in the scratch of their kernels. */
 static const gb_cuda_kernel kernels[] = {
-    {"expert_wgmma_int8", supports_wgmma_int8, describe_wgmma_int8, wgmma_int8_scratch, nullptr, nullptr,
-     true},
+    {"expert_wgmma_int8", supports_wgmma_int8, describe_wgmma_int8, gb_cuda_int8_entries_bytes, nullptr,
+     nullptr, true},
     {"expert_pairs_int8", supports_pairs_int8, describe_pairs_int8, nullptr, nullptr,
      gb_cuda_first_input_by_lanes, true},
     {"expert_mma_int8", supports_mma_int8, describe_mma_int8, mma_int8_scratch, nullptr,

@@ -66,8 +66,18 @@ static void shift_logits(gb_cuda_launches *l, gb_cuda_lowered *lowered, uint32_t
                      l->logits + first_row * lowered->tensors[output].dims[1]);
 }
 
+static bool has_same_sizes(const gb_cuda_step_sizes *a, const gb_cuda_step_sizes *b) {
+    return a->tokens == b->tokens && a->rows == b->rows && a->first_row == b->first_row &&
+           a->is_prefill == b->is_prefill && a->runs.first == b->runs.first &&
+           a->runs.count == b->runs.count && a->versions.from == b->versions.from &&
+           a->versions.to == b->versions.to;
+}
+
+/* Steps of a graph follow one another on a device that waits for the host: what stays is not bound again. */
 void gb_cuda_launches_bind(gb_cuda_launches *l, const gb_cuda_step_sizes *sizes) {
     gb_cuda_lowered *lowered = &l->of[gb_cuda_class_of(sizes->is_prefill, sizes->tokens, sizes->rows)];
+    if (has_same_sizes(&l->sizes, sizes) && !lowered->launches.has_failed)
+        return;
     gb_cuda_lowered_bind(lowered, sizes->tokens, sizes->rows, &sizes->runs, &sizes->versions);
     if (sizes->first_row != lowered->first_row)
         shift_logits(l, lowered, sizes->first_row);

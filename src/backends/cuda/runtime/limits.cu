@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "backends/cuda/device/device.cuh"
+#include "backends/cuda/device/each.cuh"
 
 extern "C" {
 #include "backends/cuda/runtime/device.h"
@@ -8,19 +8,23 @@ extern "C" {
 
 using namespace gb_cuda;
 
-enum { THREADS = 256, BLOCKS = 4096, ROUNDS = 8 };
+enum { THREADS = 1 << 20, ROUNDS = 8 };
 
 /* Every 16 bytes are read once; the sum keeps the compiler from leaving that out. */
-static __global__ void read_all(const uint4 *from, size_t count, uint32_t *sum) {
-    wait_for_earlier();
-    uint32_t own = 0;
-    for (size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x; i < count; i += (size_t)BLOCKS * THREADS) {
-        const uint4 value = from[i];
-        own += value.x ^ value.y ^ value.z ^ value.w;
+struct read_all {
+    const uint4 *from;
+    size_t count;
+    uint32_t *sum;
+    __device__ void operator()(size_t, size_t thread) const {
+        uint32_t own = 0;
+        for (size_t i = thread; i < count; i += THREADS) {
+            const uint4 value = from[i];
+            own += value.x ^ value.y ^ value.z ^ value.w;
+        }
+        if (own == 1)
+            atomicAdd(sum, own);
     }
-    if (own == 1)
-        atomicAdd(sum, own);
-}
+};
 
 static gumbel_status measure(cudaStream_t stream, const uint8_t *memory, uint64_t size, cudaEvent_t begin,
                              cudaEvent_t end, double *bytes_per_second, gumbel_error *error) {
@@ -30,7 +34,8 @@ static gumbel_status measure(cudaStream_t stream, const uint8_t *memory, uint64_
     for (int round = 0; round <= ROUNDS; round++) {
         if (round == 1) /* the first one warms up */
             GB_TRY(gb_cuda_check(cudaEventRecord(begin, stream), "timing memory", error));
-        run_alone(stream, "read_all", read_all, BLOCKS, THREADS, from, (size_t)(size / sizeof(uint4)), sum);
+        run_alone(stream, "read_all", run_each<read_all>, THREADS / EACH_THREADS, EACH_THREADS,
+                  (size_t)THREADS, read_all{from, (size_t)(size / sizeof(uint4)), sum});
     }
     GB_TRY(gb_cuda_check(cudaGetLastError(), "reading memory", error));
     GB_TRY(gb_cuda_check(cudaEventRecord(end, stream), "timing memory", error));

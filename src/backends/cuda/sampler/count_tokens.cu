@@ -128,7 +128,8 @@ static __global__ void __launch_bounds__(THREADS) run_count_tokens(counting c) {
         list[i] = -1;
 }
 
-uint64_t gb_cuda_count_tokens_scratch(const gb_cuda_call *call) {
+uint64_t gb_cuda_count_tokens_scratch(const gb_cuda_problem *problem) {
+    const gb_cuda_call *call = problem->parts[0];
     const size_t rows = call->operands[ROWS]->dims[0], limit = call->results[0]->dims[1];
     const int bits = bits_for(limit);
     return bits <= SHARED_BITS ? 0 : ((uint64_t)rows << bits) * sizeof(table_entry);

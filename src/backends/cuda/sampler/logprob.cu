@@ -91,7 +91,8 @@ static uint32_t blocks_of(const gb_cuda_call *call) {
     return blocks_for_groups(blocks_for(call->operands[0]->dims[1], GROUP), EACH);
 }
 
-uint64_t gb_cuda_log_normalizer_scratch(const gb_cuda_call *call) {
+uint64_t gb_cuda_log_normalizer_scratch(const gb_cuda_problem *problem) {
+    const gb_cuda_call *call = problem->parts[0];
     const uint64_t rows = call->operands[0]->dims[0];
     return rows * (blocks_of(call) * (sizeof(weight_sum) + sizeof(uint32_t)) + sizeof(uint32_t));
 }
@@ -223,7 +224,8 @@ static __global__ void __launch_bounds__(ROW_THREADS) run_top_ids_find(ranking a
     }
 }
 
-uint64_t gb_cuda_top_ids_scratch(const gb_cuda_call *call) {
+uint64_t gb_cuda_top_ids_scratch(const gb_cuda_problem *problem) {
+    const gb_cuda_call *call = problem->parts[0];
     const uint64_t rows = call->operands[0]->dims[0], groups = blocks_for(call->operands[0]->dims[1], GROUP);
     return rows * groups * (sizeof(uint32_t) + 1);
 }

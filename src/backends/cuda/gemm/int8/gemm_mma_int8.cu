@@ -115,11 +115,12 @@ static mma_int8 product_of(const gb_cuda_call *const *calls, uint32_t count, con
     return p;
 }
 
-void gb_cuda_gemm_mma_int8(const gb_cuda_call *const *calls, uint32_t count) {
-    const row_lists lists = all_rows(calls[0]);
-    mma_int8 p = product_of(calls, count, lists);
+void gb_cuda_gemm_mma_int8(const gb_cuda_problem *problem) {
+    const gb_cuda_call *call = problem->parts[0];
+    const row_lists lists = all_rows(call);
+    mma_int8 p = product_of(problem->parts, problem->count, lists);
     const size_t tile_rows = choose_tile_rows(lists.rows);
-    launch(calls[0], p, tile_rows, blocks_for(lists.rows, tile_rows));
+    launch(call, p, tile_rows, blocks_for(lists.rows, tile_rows));
 }
 
 /* ---- Experts ------------------------------------------------------------------------------------------- */

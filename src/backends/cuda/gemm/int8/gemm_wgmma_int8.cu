@@ -113,16 +113,20 @@ static void launch(const gb_cuda_call *call, const int8_gemm &p, size_t tile_row
              one_of<32, 64, 128>(call->operands[1]->format.group));
 }
 
-void gb_cuda_gemm_wgmma_int8(const gb_cuda_call *const *calls, uint32_t count) {
-    const row_lists lists = all_rows(calls[0]);
-    const int8_rows x = gb_cuda_round_rows(calls[0]);
-    launch(calls[0], gb_cuda_int8_gemm(calls, count, x, lists, blocks_for(lists.rows, INT8_MOST_TILE_ROWS)),
+void gb_cuda_gemm_wgmma_int8(const gb_cuda_problem *problem) {
+    const gb_cuda_call *call = problem->parts[0];
+    const row_lists lists = all_rows(call);
+    const int8_rows x = gb_cuda_round_rows(call);
+    launch(call,
+           gb_cuda_int8_gemm(problem->parts, problem->count, x, lists,
+                             blocks_for(lists.rows, INT8_MOST_TILE_ROWS)),
            lists.rows);
 }
 
 /* Any number of rows: only products of few tiles are split. */
-uint64_t gb_cuda_gemm_wgmma_int8_scratch(const gb_cuda_call *call) {
-    return (uint64_t)call->scratch->wgmma_blocks * GB_TILE_ROWS * INT8_MOST_TILE_ROWS * sizeof(int32_t);
+uint64_t gb_cuda_gemm_wgmma_int8_scratch(const gb_cuda_problem *problem) {
+    return (uint64_t)problem->parts[0]->scratch->wgmma_blocks * GB_TILE_ROWS * INT8_MOST_TILE_ROWS *
+           sizeof(int32_t);
 }
 
 /* ---- Experts ------------------------------------------------------------------------------------------- */

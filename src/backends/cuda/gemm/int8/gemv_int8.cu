@@ -134,10 +134,11 @@ static void launch(const gb_cuda_call *call, const int8_gemm &p) {
     add_launch(call->launches, "gemv_int8", kernel, gb_cuda_int8_grid(call, p), GEMV_INT8_THREADS, shared, p);
 }
 
-void gb_cuda_gemv_int8(const gb_cuda_call *const *calls, uint32_t count) {
-    const int8_rows x = gb_cuda_round_rows(calls[0]);
-    const int8_gemm p = gb_cuda_int8_gemm(calls, count, x, all_rows(calls[0]), 1);
-    dispatch([&](auto columns, auto group) { launch<columns, group>(calls[0], p); },
+void gb_cuda_gemv_int8(const gb_cuda_problem *problem) {
+    const gb_cuda_call *call = problem->parts[0];
+    const int8_rows x = gb_cuda_round_rows(call);
+    const int8_gemm p = gb_cuda_int8_gemm(problem->parts, problem->count, x, all_rows(call), 1);
+    dispatch([&](auto columns, auto group) { launch<columns, group>(call, p); },
              one_of<8, GB_CUDA_MOST_FEW_ROWS>(p.lists.rows <= 8 ? 8 : (size_t)GB_CUDA_MOST_FEW_ROWS),
-             one_of<32, 64, 128>(calls[0]->operands[1]->format.group));
+             one_of<32, 64, 128>(call->operands[1]->format.group));
 }

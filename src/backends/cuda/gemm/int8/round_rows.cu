@@ -231,7 +231,8 @@ static uint64_t most_list_bytes(const gb_cuda_call *call) {
     return padded(bytes, ENTRY_ALIGNMENT);
 }
 
-uint64_t gb_cuda_int8_entries_bytes(const gb_cuda_call *call) {
+uint64_t gb_cuda_int8_entries_bytes(const gb_cuda_problem *problem) {
+    const gb_cuda_call *call = problem->parts[0];
     return most_list_bytes(call) + gb_cuda_int8_rows_bytes(entries_of(call), call->operands[1]->dims[2]);
 }
 

@@ -50,7 +50,7 @@ gb_cuda::int8_rows gb_cuda_round_rows(const gb_cuda_call *product);
 /* The same in the order of experts, behind the lists in the call's scratch.bytes, of which
  * gb_cuda_int8_entries_bytes are needed with the lists. */
 gb_cuda::int8_rows gb_cuda_round_entries(const gb_cuda_call *call, const gb_cuda::row_lists &lists);
-uint64_t gb_cuda_int8_entries_bytes(const gb_cuda_call *call);
+uint64_t gb_cuda_int8_entries_bytes(const gb_cuda_problem *problem);
 
 /* The product of all rows of a call, or with lists.expert of pairs. */
 void gb_cuda_int8_product(const gb_cuda_call *call, const gb_cuda::row_lists &lists);
