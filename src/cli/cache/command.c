@@ -6,8 +6,7 @@
 #include "cli/base/report.h"
 #include "cli/base/units.h"
 #include "cli/cache/folder.h"
-#include "cli/cache/remove.h"
-#include "cli/cache/show.h"
+#include "cli/cache/list.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -58,47 +57,38 @@ static const cli_option prune_table[] = {
 typedef struct cache {
     const cache_arguments *arguments;
     char *path;
-    cli_cache_items items;
+    cli_cache_entries entries;
 } cache;
 
-static gumbel_status list(const cache *c, gumbel_error *error) {
+static gumbel_status list(cache *c, gumbel_error *error) {
     (void)error;
     if (c->arguments->json)
-        cli_cache_show_json(&c->items);
+        cli_cache_show_json(&c->entries);
     else
-        cli_cache_show(&c->items, c->path);
+        cli_cache_show(&c->entries, c->path);
     return GUMBEL_OK;
 }
 
-static gumbel_status rm(const cache *c, gumbel_error *error) {
-    bool *chosen = cli_allocate(c->items.count, sizeof *chosen);
-    gumbel_status status = GUMBEL_OK;
-    if (c->arguments->all)
-        memset(chosen, true, c->items.count);
-    else
-        status = cli_cache_choose_named(&c->items, &c->arguments->names, chosen, error);
-    if (status == GUMBEL_OK)
-        status = cli_cache_remove_chosen(&c->items, chosen, c->arguments->dry_run, error);
-    free(chosen);
-    return status;
+static gumbel_status rm(cache *c, gumbel_error *error) {
+    GB_TRY(cli_cache_choose_named(&c->entries, &c->arguments->names, error));
+    for (size_t i = 0; i < c->entries.count && c->arguments->all; i++)
+        c->entries.items[i].is_chosen = true;
+    return cli_cache_remove_chosen(&c->entries, c->arguments->dry_run, error);
 }
 
-static gumbel_status prune(const cache *c, gumbel_error *error) {
+static gumbel_status prune(cache *c, gumbel_error *error) {
     const cache_arguments *arguments = c->arguments;
-    cli_prune_options options = {.oldest = arguments->older_than.given ? arguments->older_than.value : -1,
-                                 .most_size = UINT64_MAX};
+    uint64_t most_size = UINT64_MAX;
     if (arguments->max_size)
-        (void)cli_parse_bytes(arguments->max_size, &options.most_size);
-    bool *chosen = cli_allocate(c->items.count, sizeof *chosen);
-    cli_cache_choose_old(&c->items, &options, chosen);
-    gumbel_status status = cli_cache_remove_chosen(&c->items, chosen, arguments->dry_run, error);
-    free(chosen);
-    return status;
+        (void)cli_parse_bytes(arguments->max_size, &most_size);
+    cli_cache_choose_old(&c->entries, arguments->older_than.given ? arguments->older_than.value : -1,
+                         most_size);
+    return cli_cache_remove_chosen(&c->entries, arguments->dry_run, error);
 }
 
 /* ---- The command --------------------------------------------------------------------------------------- */
 
-typedef gumbel_status (*action)(const cache *c, gumbel_error *error);
+typedef gumbel_status (*action)(cache *c, gumbel_error *error);
 
 static action find_action(const char *name) {
     static const struct {
@@ -146,10 +136,10 @@ static int run_cache(void *given) {
     gumbel_error error;
     gumbel_status status = cli_cache_folder(&c.path, &error);
     if (status == GUMBEL_OK)
-        status = cli_cache_list(c.path, &c.items, &error);
+        status = cli_cache_list(c.path, &c.entries, &error);
     if (status == GUMBEL_OK)
         status = run(&c, &error);
-    cli_cache_items_free(&c.items);
+    cli_cache_entries_free(&c.entries);
     free(c.path);
     return status == GUMBEL_OK ? CLI_OK : cli_fail_with(&error);
 }

@@ -9,18 +9,14 @@
 
 #include "gumbel.h"
 
+#include <sys/types.h>
+
 /* The folder's path, whether it is there or not; free with free(). Errors: UNSUPPORTED where the environment
  * tells of no place. */
 gumbel_status cli_cache_folder(char **path, gumbel_error *error);
 
-/* Makes what is missing of it, for the user alone, and checks it with cli_cache_check_folder. */
-gumbel_status cli_cache_make_folder(const char *path, gumbel_error *error);
-
-/* Refuses a folder that is another user's, or that others can write to, and says what to do. Errors: IO. */
-gumbel_status cli_cache_check_folder(const char *path, gumbel_error *error);
-
-/* Refuses what is no regular file, another user's, or can be written by others. *is_there: there is something
- * at path. Errors: IO. */
-gumbel_status cli_cache_check_file(const char *path, bool *is_there, gumbel_error *error);
+/* Refuses what is not of that kind, S_IFDIR or S_IFREG, is another user's, or can be written by others, and
+ * says what to do. *is_there: there is something at path; nothing is no error. Errors: IO. */
+gumbel_status cli_cache_check(const char *path, mode_t kind, bool *is_there, gumbel_error *error);
 
 #endif

@@ -2,94 +2,65 @@
 #include "cli/cache/open.h"
 
 #include "base/clock.h"
-#include "base/status.h"
 #include "cli/base/report.h"
 #include "cli/base/signals.h"
-#include "cli/cache/entry.h"
-#include "cli/cache/folder.h"
-#include "cli/cache/lock.h"
 #include "cli/model/exporter.h"
+#include "hub/lock.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /* The program of an entry, while it is looked for. */
 typedef struct search {
     const cli_checkpoint *checkpoint;
-    cli_cache_entry entry;
+    cli_cache_entry entry, superseded;
     gumbel_program *program; /* NULL: not opened */
     double seconds;          /* that opening took */
     bool is_damaged;         /* it is there and cannot be opened; another one can be made */
 } search;
 
-static bool is_damage(gumbel_status status) {
-    return status == GUMBEL_ERROR_FORMAT || status == GUMBEL_ERROR_UNSUPPORTED || status == GUMBEL_ERROR_IO;
-}
-
-/* Opens the program where there is one. Fails where it may not be trusted, or is damaged. */
-static gumbel_status open_program(search *s, gumbel_error *error) {
-    bool is_there = false;
-    s->is_damaged = false;
-    if (access(s->entry.folder, F_OK) != 0)
-        return GUMBEL_OK;
-    gumbel_status status = cli_cache_check_folder(s->entry.folder, error);
-    if (status == GUMBEL_OK)
-        status = cli_cache_check_file(s->entry.program, &is_there, error);
-    if (status != GUMBEL_OK || !is_there)
-        return status;
+/* Opens the program where there is one. True: that is all, whether it went well or not. */
+static bool has_program(search *s, gumbel_status *status, gumbel_error *error) {
     double begin = gb_seconds();
-    status = gumbel_program_open(s->entry.program, &s->program, error);
+    *status = cli_cache_load(&s->entry, &s->program, &s->is_damaged, error);
     s->seconds = gb_seconds() - begin;
-    s->is_damaged = is_damage(status);
-    if (status == GUMBEL_OK)
+    if (s->program)
         cli_cache_note_use(&s->entry);
-    return status;
+    return s->program || (*status != GUMBEL_OK && !s->is_damaged);
 }
 
 /* ---- Making -------------------------------------------------------------------------------------------- */
 
-/* Why there is an export, as the beginning of a note. damage: what is wrong with the program that is there;
- * superseded: what changes have made useless; NULL: nothing. */
-static const char *find_reason(const cli_cache_entry *entry, const char *damage, const char *superseded) {
-    cli_cache_entry unfinished;
-    if (damage)
-        return "; making it again: ";
-    bool is_there = cli_cache_read(entry->folder, &unfinished);
-    cli_cache_entry_free(&unfinished);
-    return is_there     ? "an earlier export was not finished; "
-           : superseded ? "the checkpoint, its recipe or gumbel has changed; "
-                        : "";
-}
-
-static void remove_superseded(const char *folder) {
-    int lock = -1;
-    if (cli_cache_lock(folder, NULL, &lock, NULL) == GUMBEL_OK && lock >= 0)
-        (void)cli_cache_remove(folder, NULL);
-    cli_cache_unlock(lock);
-}
-
-/* What is of no use goes first, to make room. */
-static void prepare_entry(const search *s, const char *damage) {
+/* Says that there is an export, and why. damage: what is wrong with the program that is there. */
+static void note_export(const search *s, const char *damage) {
     const cli_cache_entry *entry = &s->entry;
-    char *superseded = cli_cache_find_superseded(entry);
-    cli_note("%s%sexporting %s with recipe %s to %s", damage ? damage : "",
-             find_reason(entry, damage, superseded), s->checkpoint->shown,
-             entry->recipe ? entry->recipe : "none", entry->program);
-    cli_cache_empty(entry->folder);
-    if (superseded)
-        remove_superseded(superseded);
-    free(superseded);
+    const char *reason = damage                          ? "; making it again: "
+                         : cli_cache_last_use(entry) > 0 ? "an earlier export was not finished; "
+                         : s->superseded.folder ? "the checkpoint, its recipe or gumbel has changed; "
+                                                : "";
+    cli_note("%s%sexporting %s with recipe %s to %s", damage ? damage : "", reason, s->checkpoint->shown,
+             entry->recipe[0] ? entry->recipe : "none", entry->program);
 }
 
-/* The record is written first, so that what a killed export leaves has a name. */
+static void remove_superseded(const cli_cache_entry *entry) {
+    int lock;
+    if (entry->folder && cli_cache_lock(entry, NULL, &lock, NULL) == GUMBEL_OK && lock >= 0) {
+        (void)cli_cache_remove(entry, NULL);
+        hub_unlock(lock);
+    }
+}
+
+/* What is of no use goes first, to make room; the record comes before the program, so that what a killed
+ * export leaves has a name. */
 static gumbel_status export_program(const search *s, gumbel_error *error) {
     const cli_cache_entry *entry = &s->entry;
-    const gumbel_export_options options = {
-        .quantize = entry->recipe, .max_context = entry->max_context, .name = s->checkpoint->repository};
-    GB_TRY(cli_cache_write(entry, error));
+    const gumbel_export_options options = {.quantize = entry->recipe[0] ? entry->recipe : NULL,
+                                           .max_context = entry->max_context,
+                                           .name = s->checkpoint->repository};
+    GB_TRY(cli_cache_remove(entry, error));
+    remove_superseded(&s->superseded);
+    GB_TRY(cli_cache_create(entry, error));
     mode_t mask = umask(S_IRWXG | S_IRWXO);
     gumbel_status status = cli_export(s->checkpoint->path, entry->program, options, false, error);
     umask(mask);
@@ -102,50 +73,37 @@ static void explain_space(gumbel_error *error) {
              "; gumbel cache prune removes programs of no use, XDG_CACHE_HOME can name another disk");
 }
 
-/* Under the entry's lock. An export that fails leaves no entry. */
-static gumbel_status make_program(search *s, const char *damage, gumbel_error *error) {
-    prepare_entry(s, damage);
-    gumbel_status status = export_program(s, error);
-    if (status == GUMBEL_OK)
-        return status;
-    cli_checkpoint_explain(s->checkpoint, error);
-    if (status == GUMBEL_ERROR_LIMIT)
-        explain_space(error);
-    (void)cli_cache_remove(s->entry.folder, NULL);
-    return status;
-}
-
-/* Under the entry's lock: another process may have made the program meanwhile. */
+/* Under the entry's lock: another process may have made the program meanwhile. An export that fails leaves no
+ * entry. */
 static gumbel_status open_or_make(search *s, gumbel_error *error) {
-    gumbel_status status = open_program(s, error);
-    if (s->program || (status != GUMBEL_OK && !s->is_damaged))
+    gumbel_status status;
+    if (has_program(s, &status, error))
         return status;
-    gumbel_error damage = *error;
-    status = make_program(s, s->is_damaged ? damage.message : NULL, error);
-    if (status == GUMBEL_OK)
-        status = open_program(s, error);
-    if (status != GUMBEL_OK || s->program)
-        return status;
-    return gb_fail(error, GUMBEL_ERROR_IO, "%s: it was removed while it was made", s->entry.program);
-}
-
-static gumbel_status open_locked(search *s, gumbel_error *error) {
-    int lock;
-    gumbel_status status = cli_cache_lock(s->entry.folder, s->checkpoint->shown, &lock, error);
-    if (status == GUMBEL_OK)
-        status = open_or_make(s, error);
-    cli_cache_unlock(lock);
+    note_export(s, s->is_damaged ? error->message : NULL);
+    status = export_program(s, error);
+    if (status != GUMBEL_OK) {
+        cli_checkpoint_explain(s->checkpoint, error);
+        if (status == GUMBEL_ERROR_LIMIT)
+            explain_space(error);
+        (void)cli_cache_remove(&s->entry, NULL);
+    } else if (!has_program(s, &status, error) && status == GUMBEL_OK) {
+        status = gb_fail(error, GUMBEL_ERROR_IO, "%s: it was removed while it was made", s->entry.program);
+    }
     return status;
 }
 
 /* While there is an entry without a program, signals end the work, not the process: it is to be removed. */
 static gumbel_status find_program(search *s, gumbel_error *error) {
-    gumbel_status status = open_program(s, error);
-    if (s->program || (status != GUMBEL_OK && !s->is_damaged))
+    gumbel_status status;
+    int lock;
+    if (has_program(s, &status, error))
         return status;
     cli_catch_interrupt();
     cli_catch_termination();
-    status = open_locked(s, error);
+    status = cli_cache_lock(&s->entry, s->checkpoint->shown, &lock, error);
+    if (status == GUMBEL_OK)
+        status = open_or_make(s, error);
+    hub_unlock(lock);
     cli_release_signals();
     if (status != GUMBEL_OK || !cli_interrupted())
         return status;
@@ -157,11 +115,13 @@ static gumbel_status find_program(search *s, gumbel_error *error) {
 gumbel_status cli_cache_open(const cli_checkpoint *checkpoint, const cli_cache_options *options,
                              gumbel_program **program, double *seconds, gumbel_error *error) {
     search s = {.checkpoint = checkpoint};
-    gumbel_status status = cli_cache_find(checkpoint->path, checkpoint->repository, options, &s.entry, error);
+    gumbel_status status =
+        cli_cache_find(checkpoint->path, checkpoint->repository, options, &s.entry, &s.superseded, error);
     if (status == GUMBEL_OK)
         status = find_program(&s, error);
     *program = s.program;
     *seconds = s.seconds;
     cli_cache_entry_free(&s.entry);
+    cli_cache_entry_free(&s.superseded);
     return status;
 }

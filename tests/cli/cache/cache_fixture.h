@@ -105,6 +105,17 @@ static inline void find_name(const char *folder, const char *beginning, const ch
     assert_int_not_equal(path[0], '\0');
 }
 
+/* Names in the cache but for those of locks, which stay and begin with a dot. */
+static inline size_t count_entries(void) {
+    size_t count = 0;
+    DIR *names = opendir(cache);
+    assert_non_null(names);
+    for (const struct dirent *name; (name = readdir(names));)
+        count += name->d_name[0] != '.';
+    closedir(names);
+    return count;
+}
+
 /* The folder of the one entry whose name begins so; valid until the next call. */
 static inline const char *entry_of(const char *model) {
     static char path[PATH_BYTES];

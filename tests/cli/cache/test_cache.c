@@ -24,7 +24,7 @@ static void exports_once_and_says_so(void **state) {
     assert_has(first.errors, " with recipe none to ");
     assert_has(first.errors, cache);
     assert_says(&first, "gumbel: wrote ");
-    assert_int_equal(count_files(cache), 1);
+    assert_int_equal(count_entries(), 1);
 }
 
 /* The program in the cache is the one that export makes, and every command that takes a program takes it. */
@@ -56,14 +56,14 @@ static void notices_changes(void **state) {
     assert_int_equal(utimensat(AT_FDCWD, temporary_path("model/config.json"), earlier, 0), 0);
     result = answer(checkpoint);
     assert_says(&result, "the checkpoint, its recipe or gumbel has changed; exporting ");
-    assert_int_equal(count_files(cache), 1);
+    assert_int_equal(count_entries(), 1);
     write_text(temporary_path("model/notes.txt"), "not read by export");
     result = answer(checkpoint);
     assert_quiet(&result);
     write_text(temporary_path("model/added.json"), "{}");
     result = answer(checkpoint);
     assert_says(&result, "has changed");
-    assert_int_equal(count_files(cache), 1);
+    assert_int_equal(count_entries(), 1);
     assert_int_equal(unlink(temporary_path("model/added.json")), 0);
     write_text(temporary_path("model/additional_chat_templates/rag.jinja"), "{{ messages[0].content }}");
     result = answer(checkpoint);
@@ -80,12 +80,12 @@ static void recipes_have_programs_of_their_own(void **state) {
     for (int i = 0; i < 2; i++) {
         result = GUMBEL(NULL, "run", checkpoint, "--quantize", recipe, ANSWER);
         assert_says(&result, i == 0 ? "mine.json" : "");
-        assert_int_equal(count_files(cache), 2);
+        assert_int_equal(count_entries(), 2);
     }
     write_text(recipe, "{\"name\":\"mine\",\"rules\":[{\"pattern\":\"*\",\"bits\":6,\"group\":32}]}");
     result = GUMBEL(NULL, "run", checkpoint, "--quantize", recipe, ANSWER);
     assert_says(&result, "has changed");
-    assert_int_equal(count_files(cache), 2);
+    assert_int_equal(count_entries(), 2);
     result = answer(checkpoint);
     assert_quiet(&result);
 }
@@ -101,7 +101,7 @@ static void a_given_none_is_not_the_default(void **state) {
         result = GUMBEL(NULL, "inspect", quantized, "--graph", "--quantize", "none");
         assert_has(result.output, "layers.1.keys: cache f32[");
         assert_says(&result, i == 0 ? "exporting " : "");
-        assert_int_equal(count_files(cache), 2);
+        assert_int_equal(count_entries(), 2);
     }
 }
 
@@ -138,7 +138,7 @@ static void a_damaged_program_is_made_again(void **state) {
         result = answer(checkpoint);
         assert_quiet(&result);
     }
-    assert_int_equal(count_files(cache), 1);
+    assert_int_equal(count_entries(), 1);
     free_result(&first);
 }
 
@@ -150,7 +150,7 @@ static void what_cannot_be_made_leaves_no_entry(void **state) {
     assert_status(result, 1);
     assert_has(result.errors, "nothing/config.json: No such file or directory, and there is no .gguf either");
     free_result(&result);
-    assert_int_equal(count_files(cache), 0);
+    assert_int_equal(count_entries(), 0);
 }
 
 static void a_gguf_is_a_checkpoint_and_a_program_is_none(void **state) {
@@ -161,7 +161,7 @@ static void a_gguf_is_a_checkpoint_and_a_program_is_none(void **state) {
     assert_status(result, 1);
     assert_has(result.errors, "bad.gguf: the header is cut short");
     free_result(&result);
-    assert_int_equal(count_files(cache), 0);
+    assert_int_equal(count_entries(), 0);
     result = GUMBEL(NULL, "run", program, "--quantize", "int4", ANSWER);
     assert_status(result, 1);
     assert_one_error_line(&result, "exported.gumbel is no checkpoint");

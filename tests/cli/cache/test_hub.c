@@ -92,7 +92,7 @@ static void a_repository_is_a_checkpoint(void **state) {
         assert_quiet(&by_name);
         assert_quiet(&by_path);
     }
-    assert_int_equal(count_files(cache), 1);
+    assert_int_equal(count_entries(), 1);
     assert_named("org/tiny", "org/tiny");
     char *list = output_of(GUMBEL(NULL, "cache", "rm", "org/tiny"));
     assert_has(list, "removed org--tiny-");
@@ -126,7 +126,7 @@ static void revisions_have_programs_of_their_own(void **state) {
     add_ref("models--org--tiny", "refs/pr/1", OTHER_COMMIT);
     result = answer("org/tiny@refs/pr/1");
     assert_says(&result, "exporting org/tiny@refs/pr/1 ");
-    assert_int_equal(count_files(cache), 2);
+    assert_int_equal(count_entries(), 2);
     result = answer("org/tiny@" OTHER_COMMIT);
     assert_quiet(&result);
     result = answer("org/tiny");
@@ -144,7 +144,7 @@ static void a_gguf_is_named_by_its_repository(void **state) {
     assert_quiet(&result);
     result = answer("org/gguf/qwen.gguf");
     assert_quiet(&result);
-    assert_int_equal(count_files(cache), 1);
+    assert_int_equal(count_entries(), 1);
     assert_named("org/gguf", "org/gguf");
 }
 
@@ -229,7 +229,7 @@ static void a_folder_with_a_gguf_is_a_checkpoint(void **state) {
     assert_says(&result, "/gumbel/model-Q8-");
     result = answer(model);
     assert_quiet(&result);
-    assert_int_equal(count_files(cache), 1);
+    assert_int_equal(count_entries(), 1);
     char *ids = output_of(GUMBEL(NULL, "tokenize", folder, "the"));
     assert_string_equal(ids, "257");
     free(ids);
