@@ -23,7 +23,7 @@ struct table_entry {
 
 struct counting {
     const int32_t *tokens;
-    size_t token_count; /* of those to be stored by each block; 0: all have been */
+    size_t token_count;
     const int32_t *positions, *slots, *rows, *generated_from;
     uint8_t *history;
     size_t slot_bytes, limit;
@@ -85,8 +85,8 @@ static __global__ void __launch_bounds__(THREADS) run_count_tokens(counting c) {
     const int32_t row = c.rows[b], from = c.generated_from[b];
     GB_DYNAMIC_SHARED(table_entry, shared_table);
     __shared__ unsigned of_warps[THREADS / WARP];
-    if (threadIdx.x < c.token_count)
-        store_token(c, threadIdx.x); /* each block stores all, so that none waits for another */
+    for (size_t n = threadIdx.x; n < c.token_count; n += THREADS)
+        store_token(c, n); /* each block stores all, so that none waits for another */
     int32_t *list = c.counts + b * c.limit * 3;
     if (from < 0) {
         if (threadIdx.x == 0)
@@ -151,13 +151,10 @@ void gb_cuda_count_tokens(const gb_cuda_call *call) {
     c.counts = data_of<int32_t>(call->results[0]);
     c.tokens = data_of<const int32_t>(call->operands[TOKENS]);
     c.token_count = tokens;
-    const bool has_many = call->row_class == GB_CUDA_MANY_ROWS || call->row_class == GB_CUDA_LONG_PROMPT;
-    if (rows == 0 || has_many)
-        add_each(call->launches, "count_tokens_store", 1, tokens, count_tokens_store{c});
-    if (has_many)
-        c.token_count = 0;
     const int shared_bits = c.table_bits < SHARED_BITS ? c.table_bits : (int)SHARED_BITS;
-    if (rows > 0)
+    if (rows == 0)
+        add_each(call->launches, "count_tokens_store", 1, tokens, count_tokens_store{c});
+    else
         add_launch(call->launches, "count_tokens", run_count_tokens, (unsigned)rows, THREADS,
                    sizeof(table_entry) << shared_bits, c);
 }
