@@ -26,28 +26,15 @@ static int refuse_command(const char *name) {
     return cli_fail_usage("there is no command \"%s\" (see gumbel help)", given);
 }
 
-static int print_help(const char *name) {
-    if (!name) {
-        cli_print_overview(stdout);
-        return CLI_OK;
-    }
-    const cli_command *command = cli_find_command(name);
-    if (!command)
+/* The help of a command, or of all; as_pages: what the build makes the manual pages with. */
+static int print_help(const char *name, bool as_pages) {
+    const cli_command *command = name ? cli_find_command(name) : NULL;
+    if (name && !command)
         return refuse_command(name);
-    cli_print_help(command, stdout);
-    return CLI_OK;
-}
-
-/* What the build makes the manual pages with. */
-static int print_manual_page(const char *name) {
-    if (!name) {
-        cli_print_overview_page(stdout);
-        return CLI_OK;
-    }
-    const cli_command *command = cli_find_command(name);
-    if (!command)
-        return refuse_command(name);
-    cli_print_command_page(command, stdout);
+    if (command)
+        (as_pages ? cli_print_command_page : cli_print_help)(command, stdout);
+    else
+        (as_pages ? cli_print_overview_page : cli_print_overview)(stdout);
     return CLI_OK;
 }
 
@@ -100,9 +87,9 @@ static int dispatch(int count, char *const *words) {
         return CLI_OK;
     }
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0)
-        return print_help(topic);
+        return print_help(topic, false);
     if (strcmp(name, "--man") == 0)
-        return print_manual_page(topic);
+        return print_help(topic, true);
     if (strcmp(name, "--completion") == 0)
         return print_completion(topic);
     const cli_command *command = cli_find_command(name);

@@ -14,7 +14,6 @@
 #include "export/source.h"
 #include "export/text/reply_families.h"
 #include "export/text/text_sections.h"
-#include "export/unused_companions.h"
 #include "export/unused_tensors.h"
 #include "export/write_weights.h"
 #include "program/builder.h"

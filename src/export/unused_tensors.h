@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which tensors of a checkpoint a program does not hold: towers for other modalities, layers left out.
+ * Which tensors of a checkpoint a program does not hold: towers for other modalities, layers left
+ * out; and what belongs to a weight that was read without it: a bias, or a part of its quantization.
  */
 #ifndef GUMBEL_EXPORT_UNUSED_TENSORS_H
 #define GUMBEL_EXPORT_UNUSED_TENSORS_H
@@ -11,5 +12,12 @@
  * is the first component of a name after "model.". checkpoint may be NULL. */
 size_t gb_describe_unused(const gb_checkpoint *checkpoint, const gb_weights *weights, char *text,
                           size_t text_size);
+
+/* Refuses a checkpoint with an unused bias, scale, zero point or order of columns beside a tensor that some
+ * constant is made from: X.bias or X.weight_scale beside X.weight, X.weight.absmax beside X.weight,
+ * self_attn.k_scale beside self_attn.k_proj.weight. Those of parts that are left out whole are fine.
+ * checkpoint may be NULL. Errors: UNSUPPORTED naming both tensors; MEMORY. */
+gumbel_status gb_refuse_unused_companions(const gb_checkpoint *checkpoint, const gb_weights *weights,
+                                          gumbel_error *error);
 
 #endif

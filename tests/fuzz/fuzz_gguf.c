@@ -9,7 +9,7 @@
 #include "export/models/model.h"
 #include "export/text/chat_template.h"
 #include "export/text/tokenizer_gguf.h"
-#include "export/unused_companions.h"
+#include "export/unused_tensors.h"
 
 #include <stddef.h>
 #include <stdint.h>

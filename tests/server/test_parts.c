@@ -4,8 +4,8 @@
  * models.
  */
 #include "server/http/access.h"
-#include "server/http/address.h"
 #include "server/http/head.h"
+#include "server/http/peers.h"
 #include "server/metrics.h"
 #include "server/models.h"
 #include "server/protocols/responses_store.h"

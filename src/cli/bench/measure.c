@@ -2,6 +2,7 @@
 #include "cli/bench/measure.h"
 
 #include "base/clock.h"
+#include "base/status.h"
 #include "cli/model/generator.h"
 
 #include <stdlib.h>
@@ -69,9 +70,7 @@ static gumbel_status add_step(const cli_bench *bench, cli_bench_test *test, gumb
                               gumbel_error *error) {
     gumbel_step_costs costs = {.size = sizeof costs};
     shape.size = sizeof shape;
-    gumbel_status status = gumbel_program_get_costs(bench->model.program, &shape, &costs, error);
-    if (status != GUMBEL_OK)
-        return status;
+    GB_TRY(gumbel_program_get_costs(bench->model.program, &shape, &costs, error));
     test->read_bytes += costs.weight_bytes + costs.state_bytes;
     test->int8_products += costs.int8_products;
     return GUMBEL_OK;
@@ -108,9 +107,7 @@ static gumbel_status run_prompt(cli_model *model, const int32_t *tokens, uint32_
                                 const gumbel_sampling *sampling, gumbel_error *error) {
     gumbel_session_reset(model->session);
     uint32_t last = (count - 1) % model->info.prefill_chunk + 1;
-    gumbel_status status = gumbel_session_append(model->session, tokens, count - last, error);
-    if (status != GUMBEL_OK)
-        return status;
+    GB_TRY(gumbel_session_append(model->session, tokens, count - last, error));
     gumbel_result result = {.size = sizeof result};
     gumbel_request request = {.size = sizeof request,
                               .session = model->session,

@@ -100,9 +100,7 @@ gumbel_status cli_chat_apply_settings(cli_chat *chat, gumbel_error *error) {
 
 static gumbel_status use_seed(cli_chat *chat, gumbel_error *error) {
     cli_conversation *conversation = &chat->conversation;
-    gumbel_status status = cli_settle_seed(&chat->arguments.sampling, &conversation->sampling, error);
-    if (status != GUMBEL_OK)
-        return status;
+    GB_TRY(cli_settle_seed(&chat->arguments.sampling, &conversation->sampling, error));
     cli_generator_set_seed(&conversation->generator, conversation->sampling.seed);
     cli_report_seed(&conversation->sampling);
     return GUMBEL_OK;

@@ -52,9 +52,7 @@ bool cli_has_template(const cli_template_options *flags, const gumbel_program_in
 static gumbel_status read_regular_file(const char *path, gb_byte_buffer *file, gumbel_error *error) {
     int descriptor;
     struct stat information;
-    gumbel_status status = gb_open_input(path, &descriptor, &information, error);
-    if (status != GUMBEL_OK)
-        return status;
+    GB_TRY(gb_open_input(path, &descriptor, &information, error));
     close(descriptor);
     return cli_read_file(path, file, error);
 }

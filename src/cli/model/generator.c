@@ -143,9 +143,7 @@ static gumbel_status add_text(cli_generator *generator, gumbel_generated *genera
     generated->stop_string = -1;
     if (!generator->detokenizer)
         return GUMBEL_OK;
-    gumbel_status status = gumbel_detokenize(generator->detokenizer, generated->token, &text, &length, error);
-    if (status != GUMBEL_OK)
-        return status;
+    GB_TRY(gumbel_detokenize(generator->detokenizer, generated->token, &text, &length, error));
     cli_append(&generator->text, text, length);
     generated->stop_string = gumbel_detokenizer_stopped(generator->detokenizer);
     if (generated->stop_string >= 0)

@@ -2,6 +2,7 @@
 #include "cli/model/output.h"
 
 #include "base/status.h"
+#include "cli/base/json.h"
 #include "cli/base/report.h"
 #include "cli/model/parts.h"
 #include "cli/terminal/terminal.h"
@@ -85,6 +86,29 @@ void cli_output_rest(cli_output *output, const gumbel_generated *generated) {
         cli_output_text(output, generated->text, generated->text_length);
 }
 
+static json_t *token_json(int32_t token, float logprob) {
+    return json_pack("{s:i, s:o}", "token", (int)token, "logprob", cli_json_float(logprob));
+}
+
+/* Adds a token's log-probabilities, with the text that it completes. */
+static void record_logprobs(cli_record *record, const gumbel_generated *generated, const char *text,
+                            size_t length) {
+    json_t *entry = token_json(generated->token, generated->logprob), *top = json_array();
+    json_object_set_new(entry, "text", cli_json_text(text, length));
+    for (uint32_t i = 0; i < generated->top_logprobs; i++)
+        json_array_append_new(top, token_json(generated->top_tokens[i], generated->top_token_logprob[i]));
+    json_object_set_new(entry, "top_logprobs", top);
+    if (!record->logprobs)
+        record->logprobs = json_array();
+    json_array_append_new(record->logprobs, entry);
+}
+
+void cli_record_free(cli_record *record) {
+    gb_buffer_free(&record->text);
+    json_decref(record->logprobs);
+    *record = (cli_record){0};
+}
+
 static gumbel_status record_token(cli_output *output, const gumbel_generated *generated,
                                   gumbel_error *error) {
     const char *text = "";
@@ -93,7 +117,7 @@ static gumbel_status record_token(cli_output *output, const gumbel_generated *ge
     if (output->detokenizer && output->logprobs)
         status = gumbel_detokenize(output->detokenizer, generated->token, &text, &length, error);
     if (status == GUMBEL_OK && output->logprobs)
-        cli_record_logprobs(output->record, generated, text, length);
+        record_logprobs(output->record, generated, text, length);
     cli_output_rest(output, generated);
     return status;
 }

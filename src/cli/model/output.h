@@ -7,8 +7,19 @@
 #ifndef GUMBEL_CLI_MODEL_OUTPUT_H
 #define GUMBEL_CLI_MODEL_OUTPUT_H
 
-#include "cli/model/record.h"
+#include "cli/base/storage.h"
 #include "cli/terminal/text.h"
+#include "gumbel.h"
+
+#include <jansson.h>
+
+/* A reply that is kept instead of printed, for a report in JSON. */
+typedef struct cli_record {
+    gb_byte_buffer text;
+    json_t *logprobs; /* an array with an object for each token; NULL: none were wanted */
+} cli_record;
+
+void cli_record_free(cli_record *record);
 
 typedef struct cli_output {
     gumbel_detokenizer *detokenizer; /* NULL: ids are printed */

@@ -1,14 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What `gumbel perplexity` adds up over the tokens of a text, and how it is printed.
+ * What `gumbel perplexity` finds in rows of logits, adds up over the tokens of a text, and prints.
  */
 #ifndef GUMBEL_CLI_PROGRAMS_PERPLEXITY_SCORES_H
 #define GUMBEL_CLI_PROGRAMS_PERPLEXITY_SCORES_H
 
 #include "cli/base/average.h"
-#include "cli/programs/perplexity_rows.h"
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
+
+/* The prediction of a token. The last two stay zero where there is no reference. */
+typedef struct cli_prediction {
+    double surprise;   /* -log p */
+    double divergence; /* Kullback-Leibler, from the reference */
+    bool agrees;       /* both find the same token most likely */
+} cli_prediction;
+
+/* Logits of the program and, unless it is NULL, of the reference, and the token that they predict. */
+typedef struct cli_scored_row {
+    const float *logits, *reference;
+    int32_t token;
+    cli_prediction *prediction;
+} cli_scored_row;
+
+/* Fills in the prediction of each row, on so many threads. */
+void cli_score_rows(const cli_scored_row *rows, size_t count, uint32_t vocab_size, uint32_t threads);
 
 /* Start from {0}. */
 typedef struct cli_scores {

@@ -78,9 +78,7 @@ gumbel_status cli_read_scored_text(const cli_model *model, const cli_model *othe
                                    const cli_scored_source *source, cli_scored_text *text,
                                    gumbel_error *error) {
     *text = (cli_scored_text){.is_half = source->second_half, .window = source->window};
-    const gumbel_status status = read_tokens(model, other, source, &text->tokens, error);
-    if (status != GUMBEL_OK)
-        return status;
+    GB_TRY(read_tokens(model, other, source, &text->tokens, error));
     text->begins_with_bos = adds_bos(model);
     return check_length(source, text, error);
 }

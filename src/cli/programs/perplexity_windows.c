@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/programs/perplexity_windows.h"
 
+#include "base/status.h"
 #include "cli/base/storage.h"
-#include "cli/programs/perplexity_runner.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -41,13 +41,85 @@ gumbel_status cli_settle_batch(const cli_model *model, const cli_model *other, c
     return status;
 }
 
+/* ---- Sequences that are run side by side, one token of each in a step ---------------------------------- */
+
+/* All zero for a model that there is not, of which nothing is run then. */
+typedef struct rows_runner {
+    gumbel_engine *engine;
+    gumbel_session **sessions; /* [batch], the first one the model's own */
+    gumbel_request *requests;  /* [batch] */
+    gumbel_result *results;    /* [batch]: logits are valid until the engine's next step */
+} rows_runner;
+
+static const gumbel_sampling greedy = {.size = sizeof greedy, .temperature = 0, .top_k = 0, .top_p = 1};
+
+static gumbel_status make_sessions(const cli_model *model, uint32_t batch, gumbel_session **sessions,
+                                   gumbel_error *error) {
+    gumbel_status status = GUMBEL_OK;
+    sessions[0] = model->session;
+    for (uint32_t i = 1; i < batch && status == GUMBEL_OK; i++)
+        status = gumbel_session_create(model->engine, &sessions[i], error);
+    return status;
+}
+
+static void fill_requests(const rows_runner *runner, uint32_t batch, const int32_t *tokens) {
+    for (uint32_t i = 0; i < batch; i++) {
+        runner->results[i].size = sizeof *runner->results;
+        runner->requests[i] = (gumbel_request){.size = sizeof *runner->requests,
+                                               .session = runner->sessions[i],
+                                               .tokens = &tokens[i],
+                                               .token_count = 1,
+                                               .result = &runner->results[i],
+                                               .sampling = &greedy};
+    }
+}
+
+/* tokens[i] is where each step finds that of sequence i. The model's engine ends the sessions. Free with
+ * free_runner, also after a failure. */
+static gumbel_status make_runner(const cli_model *model, uint32_t batch, const int32_t *tokens,
+                                 rows_runner *runner, gumbel_error *error) {
+    *runner = (rows_runner){.engine = model->engine};
+    if (!model->engine)
+        return GUMBEL_OK;
+    runner->sessions = cli_allocate(batch, sizeof *runner->sessions);
+    runner->requests = cli_allocate(batch, sizeof *runner->requests);
+    runner->results = cli_allocate(batch, sizeof *runner->results);
+    const gumbel_status status = make_sessions(model, batch, runner->sessions, error);
+    if (status == GUMBEL_OK)
+        fill_requests(runner, batch, tokens);
+    return status;
+}
+
+/* Empties the sessions of all batch sequences. */
+static void reset_sessions(const rows_runner *runner, uint32_t batch) {
+    for (uint32_t i = 0; runner->engine && i < batch; i++)
+        gumbel_session_reset(runner->sessions[i]);
+}
+
+/* Runs one token of each of the first count sequences. */
+static gumbel_status run_rows(const rows_runner *runner, uint32_t count, gumbel_error *error) {
+    if (!runner->engine)
+        return GUMBEL_OK;
+    const gumbel_status status = gumbel_step(runner->engine, runner->requests, count, error);
+    if (status != GUMBEL_OK || runner->results[0].logits)
+        return status;
+    return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
+                   "the program gives no logits on this backend; export it with --logits");
+}
+
+static void free_runner(rows_runner *runner) {
+    free(runner->sessions);
+    free(runner->requests);
+    free(runner->results);
+}
+
 /* ---- Windows ------------------------------------------------------------------------------------------- */
 
 /* What runs windows that stand side by side in the text. */
 typedef struct scoring {
     const cli_scored_text *text;
     uint32_t vocab_size, threads, batch;
-    cli_rows_runner model, other;
+    rows_runner model, other;
     int32_t *tokens;             /* [batch] of a step */
     cli_scored_row *rows;        /* [batch] of a step */
     cli_prediction *predictions; /* of all the windows' tokens, in the text's order */
@@ -67,13 +139,13 @@ static gumbel_status prepare(const cli_model *model, const cli_model *other, sco
     s->tokens = cli_allocate(s->batch, sizeof *s->tokens);
     s->rows = cli_allocate(s->batch, sizeof *s->rows);
     s->predictions = cli_allocate(most < runs ? most : runs, sizeof *s->predictions);
-    const gumbel_status status = cli_make_runner(model, s->batch, s->tokens, &s->model, error);
-    return status == GUMBEL_OK ? cli_make_runner(other, s->batch, s->tokens, &s->other, error) : status;
+    const gumbel_status status = make_runner(model, s->batch, s->tokens, &s->model, error);
+    return status == GUMBEL_OK ? make_runner(other, s->batch, s->tokens, &s->other, error) : status;
 }
 
 static void free_scoring(scoring *s) {
-    cli_free_runner(&s->model);
-    cli_free_runner(&s->other);
+    free_runner(&s->model);
+    free_runner(&s->other);
     free(s->tokens);
     free(s->rows);
     free(s->predictions);
@@ -96,9 +168,9 @@ static gumbel_status run_position(const scoring *s, size_t begin, uint32_t posit
                                   gumbel_error *error) {
     for (uint32_t i = 0; i < count; i++)
         s->tokens[i] = cli_run_token(s->text, begin + (size_t)i * s->text->window + position, position);
-    gumbel_status status = cli_run_rows(&s->model, count, error);
+    gumbel_status status = run_rows(&s->model, count, error);
     if (status == GUMBEL_OK)
-        status = cli_run_rows(&s->other, count, error);
+        status = run_rows(&s->other, count, error);
     if (status == GUMBEL_OK && cli_is_scored(s->text, position))
         score_position(s, begin, position, count);
     return status;
@@ -109,8 +181,8 @@ static gumbel_status run_windows(const scoring *s, size_t begin, size_t count, c
                                  gumbel_error *error) {
     const uint32_t window = s->text->window;
     size_t done = begin;
-    cli_reset_sessions(&s->model, s->batch);
-    cli_reset_sessions(&s->other, s->batch);
+    reset_sessions(&s->model, s->batch);
+    reset_sessions(&s->other, s->batch);
     for (uint32_t position = 0; position < window && position < count; position++) {
         const size_t reached = (count - position - 1) / window + 1; /* windows that are so long */
         const gumbel_status status = run_position(s, begin, position, (uint32_t)reached, error);

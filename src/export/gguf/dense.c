@@ -190,19 +190,12 @@ static void write_rope(gb_gguf_metadata *metadata, int64_t head_dim, json_t *con
 
 /* ---- Sizes --------------------------------------------------------------------------------------------- */
 
-static int64_t write_uniform(gb_gguf_metadata *metadata, const char *key, size_t layers, json_t *config,
-                             const char *name) {
-    int64_t value = gb_gguf_need_uniform(metadata, key, layers);
-    gb_gguf_set(metadata, config, name, json_integer((json_int_t)value));
-    return value;
-}
-
 static void write_attention(gb_gguf_metadata *metadata, size_t layers, json_t *config) {
     const int64_t hidden = gb_gguf_need_integer(metadata, ".embedding_length");
     const int64_t heads =
-        write_uniform(metadata, ".attention.head_count", layers, config, "num_attention_heads");
+        gb_gguf_copy_uniform(metadata, ".attention.head_count", layers, config, "num_attention_heads");
     if (gb_gguf_value_of(metadata, ".attention.head_count_kv"))
-        write_uniform(metadata, ".attention.head_count_kv", layers, config, "num_key_value_heads");
+        gb_gguf_copy_uniform(metadata, ".attention.head_count_kv", layers, config, "num_key_value_heads");
     else
         gb_gguf_set(metadata, config, "num_key_value_heads", json_integer((json_int_t)heads));
     const int64_t head_dim =
@@ -224,7 +217,7 @@ size_t gb_gguf_configure_decoder(gb_gguf_metadata *metadata, const char *model_t
                 json_real(gb_gguf_need_number(metadata, ".attention.layer_norm_rms_epsilon")));
     gb_gguf_write_vocabulary(metadata, config);
     write_attention(metadata, layers, config);
-    write_uniform(metadata, ".feed_forward_length", layers, config, "intermediate_size");
+    gb_gguf_copy_uniform(metadata, ".feed_forward_length", layers, config, "intermediate_size");
     gb_gguf_refuse_lookahead(metadata);
     return layers;
 }
@@ -286,7 +279,7 @@ static void configure_qwen3moe(gb_gguf_metadata *metadata, json_t *config) {
         return;
     gb_gguf_copy_integer(metadata, ".expert_count", config, "num_experts");
     gb_gguf_copy_integer(metadata, ".expert_used_count", config, "num_experts_per_tok");
-    write_uniform(metadata, ".expert_feed_forward_length", layers, config, "moe_intermediate_size");
+    gb_gguf_copy_uniform(metadata, ".expert_feed_forward_length", layers, config, "moe_intermediate_size");
     gb_gguf_set(metadata, config, "norm_topk_prob", json_true()); /* as llama.cpp computes it */
     gb_gguf_refuse_scaled_experts(metadata);
 }

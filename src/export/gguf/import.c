@@ -3,10 +3,39 @@
 
 #include "base/memory.h"
 #include "export/gguf/generation.h"
-#include "export/gguf/logarithm.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+/* Makes x of a float32 tensor of -exp(x): its data becomes new memory, which *values also holds (gb_free;
+ * NULL after an error). Errors: FORMAT and UNSUPPORTED naming the tensor, MEMORY. */
+static gumbel_status take_logarithm(gb_tensor *tensor, float **values, gumbel_error *error) {
+    *values = NULL;
+    if (tensor->dtype != GB_F32)
+        return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "tensor %s has dtype %s, expected F32", tensor->name,
+                       tensor->dtype_name);
+    size_t count = (size_t)(tensor->size / sizeof **values);
+    *values = gb_allocate(count, sizeof **values);
+    if (!*values)
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "tensor %s: no memory for %zu values", tensor->name,
+                       count);
+    for (size_t i = 0; i < count; i++) {
+        float value;
+        memcpy(&value, tensor->data + i * sizeof value, sizeof value);
+        if (!(value <= 0) || isinf(value)) {
+            gb_free(*values);
+            *values = NULL;
+            return gb_fail(error, GUMBEL_ERROR_FORMAT,
+                           "tensor %s: value %zu is %g, expected a finite one of 0 or below, as -exp() gives",
+                           tensor->name, i, (double)value);
+        }
+        (*values)[i] = (float)log(-(double)value);
+    }
+    tensor->data = (const uint8_t *)*values;
+    tensor->is_in_memory = true;
+    return GUMBEL_OK;
+}
 
 /* The name that the graph knows a tensor by: a tensor that no weight is made of keeps its own, and one of a
  * layer past the last guesses several tokens ahead, which the original calls mtp. pair may be NULL. */
@@ -17,7 +46,7 @@ static gumbel_status rename_tensor(gb_gguf_import *import, const gb_tensor *tens
     bool is_past_last = gb_gguf_layer_of(tensor->name) >= import->layer_count;
     *renamed = *tensor;
     if (pair && pair->is_minus_exp && !is_past_last)
-        GB_TRY(gb_gguf_take_logarithm(renamed, &import->values[import->tensor_count], error));
+        GB_TRY(take_logarithm(renamed, &import->values[import->tensor_count], error));
     if (pair && pair->has_row_pairs)
         renamed->row_pairs = import->head_dim / 2;
     snprintf(text, sizeof text, "%s%s", is_past_last ? "mtp." : "",

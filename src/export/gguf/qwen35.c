@@ -84,17 +84,11 @@ static void write_layers(gb_gguf_metadata *metadata, size_t in_file, size_t coun
     gb_free(is_recurrent);
 }
 
-static int64_t write_uniform(gb_gguf_metadata *metadata, const char *key, size_t layers, json_t *config,
-                             const char *name) {
-    int64_t value = gb_gguf_need_uniform(metadata, key, layers);
-    gb_gguf_set(metadata, config, name, json_integer((json_int_t)value));
-    return value;
-}
-
 static void write_attention(gb_gguf_metadata *metadata, size_t layers, json_t *config) {
     int64_t hidden = gb_gguf_need_integer(metadata, ".embedding_length");
-    int64_t heads = write_uniform(metadata, ".attention.head_count", layers, config, "num_attention_heads");
-    write_uniform(metadata, ".attention.head_count_kv", layers, config, "num_key_value_heads");
+    int64_t heads =
+        gb_gguf_copy_uniform(metadata, ".attention.head_count", layers, config, "num_attention_heads");
+    gb_gguf_copy_uniform(metadata, ".attention.head_count_kv", layers, config, "num_key_value_heads");
     int64_t head_dim = gb_gguf_get_integer(metadata, ".attention.key_length", heads > 0 ? hidden / heads : 0);
     gb_gguf_need_equal(metadata, ".attention.value_length", head_dim);
     gb_gguf_set(metadata, config, "hidden_size", json_integer((json_int_t)hidden));
@@ -157,7 +151,7 @@ static size_t configure_decoder(gb_gguf_metadata *metadata, const char *model_ty
 static void configure_dense(gb_gguf_metadata *metadata, json_t *config) {
     size_t layers = configure_decoder(metadata, "qwen3_5_text", config);
     if (layers > 0)
-        write_uniform(metadata, ".feed_forward_length", layers, config, "intermediate_size");
+        gb_gguf_copy_uniform(metadata, ".feed_forward_length", layers, config, "intermediate_size");
 }
 
 static void configure_experts(gb_gguf_metadata *metadata, json_t *config) {
@@ -166,7 +160,7 @@ static void configure_experts(gb_gguf_metadata *metadata, json_t *config) {
         return;
     gb_gguf_copy_integer(metadata, ".expert_count", config, "num_experts");
     gb_gguf_copy_integer(metadata, ".expert_used_count", config, "num_experts_per_tok");
-    write_uniform(metadata, ".expert_feed_forward_length", layers, config, "moe_intermediate_size");
+    gb_gguf_copy_uniform(metadata, ".expert_feed_forward_length", layers, config, "moe_intermediate_size");
     gb_gguf_copy_integer(metadata, ".expert_shared_feed_forward_length", config,
                          "shared_expert_intermediate_size");
     gb_gguf_refuse_scaled_experts(metadata);

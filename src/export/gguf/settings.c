@@ -26,6 +26,13 @@ void gb_gguf_copy_integer(gb_gguf_metadata *metadata, const char *key, json_t *c
     gb_gguf_set(metadata, config, name, json_integer((json_int_t)gb_gguf_need_integer(metadata, key)));
 }
 
+int64_t gb_gguf_copy_uniform(gb_gguf_metadata *metadata, const char *key, size_t layers, json_t *config,
+                             const char *name) {
+    int64_t value = gb_gguf_need_uniform(metadata, key, layers);
+    gb_gguf_set(metadata, config, name, json_integer((json_int_t)value));
+    return value;
+}
+
 void gb_gguf_write_vocabulary(gb_gguf_metadata *metadata, json_t *config) {
     const gb_tensor *table = gb_gguf_files_find(metadata->files, "token_embd.weight");
     if (table && table->rank == 2)

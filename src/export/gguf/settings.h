@@ -17,6 +17,10 @@ void gb_gguf_need_equal(gb_gguf_metadata *metadata, const char *key, int64_t exp
 /* Copies an integer that must be there into config, under a name of its own. */
 void gb_gguf_copy_integer(gb_gguf_metadata *metadata, const char *key, json_t *config, const char *name);
 
+/* The same for one that all layers agree on, which it returns. */
+int64_t gb_gguf_copy_uniform(gb_gguf_metadata *metadata, const char *key, size_t layers, json_t *config,
+                             const char *name);
+
 /* vocab_size, which only the embedding's shape tells, and tie_word_embeddings: there is no output tensor. */
 void gb_gguf_write_vocabulary(gb_gguf_metadata *metadata, json_t *config);
 

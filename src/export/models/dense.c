@@ -240,38 +240,14 @@ static gumbel_status build(const gb_config *root, const gb_model_options *option
     return status;
 }
 
-const gb_model gb_llama = {.name = "llama", .text = "llama", .eos_token = 2, .bos_token = 1, .build = build};
-
-const gb_model gb_mistral = {.name = "mistral",
-                             .wrapper = "mistral3",
-                             .text = "mistral",
-                             .eos_token = 2,
-                             .bos_token = 1,
-                             .build = build};
-
-const gb_model gb_qwen2 = {
-    .name = "qwen2", .text = "qwen2", .eos_token = -1, .bos_token = -1, .build = build};
-
-const gb_model gb_qwen3 = {
-    .name = "qwen3", .text = "qwen3", .eos_token = -1, .bos_token = -1, .build = build};
-
-const gb_model gb_qwen3_moe = {
-    .name = "qwen3_moe", .text = "qwen3_moe", .eos_token = -1, .bos_token = -1, .build = build};
-
-const gb_model gb_gemma3 = {.name = "gemma3",
-                            .wrapper = "gemma3",
-                            .text = "gemma3_text",
-                            .eos_token = 1,
-                            .bos_token = 2,
-                            .build = build};
-
-const gb_model gb_granite = {
-    .name = "granite", .text = "granite", .eos_token = 2, .bos_token = 1, .build = build};
-
-const gb_model gb_granite_hybrid = {
-    .name = "granitemoehybrid", .text = "granitemoehybrid", .eos_token = 2, .bos_token = 1, .build = build};
-
-const gb_model gb_phi3 = {.name = "phi3", .text = "phi3", .eos_token = 32000, .bos_token = 1, .build = build};
-
-const gb_model gb_smollm3 = {
-    .name = "smollm3", .text = "smollm3", .eos_token = 128001, .bos_token = 128000, .build = build};
+/* Name, wrapper and model_type; ids that end and begin texts. */
+const gb_model gb_llama = {"llama", NULL, "llama", 2, 1, build};
+const gb_model gb_mistral = {"mistral", "mistral3", "mistral", 2, 1, build};
+const gb_model gb_qwen2 = {"qwen2", NULL, "qwen2", -1, -1, build};
+const gb_model gb_qwen3 = {"qwen3", NULL, "qwen3", -1, -1, build};
+const gb_model gb_qwen3_moe = {"qwen3_moe", NULL, "qwen3_moe", -1, -1, build};
+const gb_model gb_gemma3 = {"gemma3", "gemma3", "gemma3_text", 1, 2, build};
+const gb_model gb_granite = {"granite", NULL, "granite", 2, 1, build};
+const gb_model gb_granite_hybrid = {"granitemoehybrid", NULL, "granitemoehybrid", 2, 1, build};
+const gb_model gb_phi3 = {"phi3", NULL, "phi3", 32000, 1, build};
+const gb_model gb_smollm3 = {"smollm3", NULL, "smollm3", 128001, 128000, build};

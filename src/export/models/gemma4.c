@@ -239,20 +239,6 @@ static gumbel_status build(const gb_config *root, const gb_model_options *option
     return status;
 }
 
-const gb_model gb_gemma4 = {
-    .name = "gemma4",
-    .wrapper = "gemma4",
-    .text = "gemma4_text",
-    .eos_token = 1,
-    .bos_token = 2,
-    .build = build,
-};
-
-const gb_model gb_gemma4_unified = {
-    .name = "gemma4",
-    .wrapper = "gemma4_unified",
-    .text = "gemma4_unified_text",
-    .eos_token = 1,
-    .bos_token = 2,
-    .build = build,
-};
+/* Name, wrapper and model_type; ids that end and begin texts. */
+const gb_model gb_gemma4 = {"gemma4", "gemma4", "gemma4_text", 1, 2, build};
+const gb_model gb_gemma4_unified = {"gemma4", "gemma4_unified", "gemma4_unified_text", 1, 2, build};

@@ -154,20 +154,6 @@ static gumbel_status build(const gb_config *root, const gb_model_options *option
     return status;
 }
 
-const gb_model gb_qwen3_5 = {
-    .name = "qwen3_5",
-    .wrapper = "qwen3_5",
-    .text = "qwen3_5_text",
-    .eos_token = -1,
-    .bos_token = -1,
-    .build = build,
-};
-
-const gb_model gb_qwen3_5_moe = {
-    .name = "qwen3_5_moe",
-    .wrapper = "qwen3_5_moe",
-    .text = "qwen3_5_moe_text",
-    .eos_token = -1,
-    .bos_token = -1,
-    .build = build,
-};
+/* Name, wrapper and model_type; ids that end and begin texts. */
+const gb_model gb_qwen3_5 = {"qwen3_5", "qwen3_5", "qwen3_5_text", -1, -1, build};
+const gb_model gb_qwen3_5_moe = {"qwen3_5_moe", "qwen3_5_moe", "qwen3_5_moe_text", -1, -1, build};

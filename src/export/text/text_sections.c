@@ -3,13 +3,15 @@
 
 #include "base/memory.h"
 #include "export/text/chat_template.h"
-#include "export/text/chat_tokens.h"
 #include "export/text/reply_families.h"
 #include "export/text/tokenizer_gguf.h"
 #include "export/text/tokenizer_json.h"
+#include "text/base/utf8.h"
+#include "text/chat/chat_render.h"
 #include "text/tokenizer/tokenizer.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { MAX_PATH = 4096 };
@@ -28,11 +30,65 @@ static gumbel_status make_tokenizer(const gb_text_sections *sections, gumbel_tok
     return gb_tokenizer_create(&section, &chat, tokenizer, error);
 }
 
+/* ---- The tokens around turns, as the checkpoint's own chat template writes them ------------------------ */
+
+/* The special token that the text begins with, or -1; the longest of several. */
+static int32_t special_at(const gumbel_tokenizer *tokenizer, const char *text, size_t length) {
+    gb_literal_spans none = {0};
+    const gb_added_tokens *const sets[] = {&tokenizer->raw_added, &tokenizer->normalized_added};
+    for (size_t i = 0; i < 2; i++) {
+        gb_added_cursor cursor = {0};
+        gb_added_match match = gb_added_tokens_next(sets[i], text, length, &none, &cursor);
+        if (match.id >= 0 && match.before.end == match.before.start)
+            return match.id;
+    }
+    return -1;
+}
+
+/* Where the last part that comes from the messages ends: the answer. */
+static size_t end_of_answer(const gb_jinja_output *output) {
+    size_t end = output->taint ? output->length : 0;
+    while (end > 0 && !output->taint[end - 1])
+        end--;
+    return end;
+}
+
+static void find_tokens(const gumbel_tokenizer *tokenizer, const gb_jinja_output *output, int32_t *first,
+                        int32_t *stop) {
+    const char *bos = json_string_value(json_object_get(tokenizer->chat.special_tokens, "bos_token"));
+    size_t answer = end_of_answer(output), start = answer, end = output->length;
+    if (bos && *bos && strncmp(output->text, bos, strlen(bos)) == 0)
+        *first = gumbel_token_id(tokenizer, bos);
+    gb_utf8_strip(output->text, &start, &end);
+    if (answer > 0 && start < end)
+        *stop = special_at(tokenizer, output->text + start, end - start);
+}
+
+/* Renders a question and its answer. *first is the special token that the conversation begins with where it
+ * is the template's bos_token, *stop the special token right behind the answer; -1 where there is none, or
+ * the template fails. Errors: MEMORY. */
+static gumbel_status find_chat_tokens(const gumbel_tokenizer *tokenizer, int32_t *first, int32_t *stop,
+                                      gumbel_error *error) {
+    gumbel_message messages[] = {
+        {.size = sizeof(gumbel_message), .role = "user", .content = "0"},
+        {.size = sizeof(gumbel_message), .role = "assistant", .content = "0"},
+    };
+    gumbel_chat_options options = {.size = sizeof options, .no_generation_prompt = true};
+    gb_jinja_output output = {0};
+    *first = *stop = -1;
+    gumbel_status status = gb_chat_render(&tokenizer->chat, messages, 2, &options, &output, error);
+    if (status != GUMBEL_OK)
+        return status == GUMBEL_ERROR_MEMORY ? status : GUMBEL_OK;
+    find_tokens(tokenizer, &output, first, stop);
+    gb_jinja_output_free(&output);
+    return GUMBEL_OK;
+}
+
 static gumbel_status resolve_tokens(gb_text_sections *sections, gumbel_error *error) {
     gumbel_tokenizer *tokenizer;
     int32_t first = -1;
     GB_TRY(make_tokenizer(sections, &tokenizer, error));
-    gumbel_status status = gb_find_chat_tokens(tokenizer, &first, &sections->stop_token, error);
+    gumbel_status status = find_chat_tokens(tokenizer, &first, &sections->stop_token, error);
     sections->token_count = (int32_t)tokenizer->data.token_count;
     sections->bos_token = tokenizer->data.before_count > 0 ? tokenizer->data.before[0] : first;
     gumbel_tokenizer_destroy(tokenizer);

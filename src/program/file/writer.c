@@ -2,13 +2,14 @@
 #include "program/file/writer.h"
 
 #include "base/memory.h"
-#include "program/file/disk_space.h"
 #include "program/file/encode.h"
 #include "program/file/file_size.h"
 #include "program/file/format.h"
 #include "program/file/pack_stream.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <sys/statvfs.h>
 
 #define XXH_STATIC_LINKING_ONLY /* for a state that is part of the writer */
 #include <xxhash.h>
@@ -17,6 +18,7 @@
  * be mapped quickly right after it was written. */
 enum { BUFFER_BYTES = 2 << 20 };
 enum { HEAD_BYTES = GB_SECTION_ALIGNMENT }; /* header and section table, written last */
+enum { BYTES_TEXT = 24 };
 
 struct gb_writer {
     XXH3_state_t hash; /* of the constant that is being written; 64-byte aligned */
@@ -33,6 +35,32 @@ struct gb_writer {
     uint32_t section_count;
 };
 
+/* "18.7 GB" */
+static const char *describe_bytes(double bytes, char text[BYTES_TEXT]) {
+    static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB", "PB", "EB"};
+    size_t unit = 0;
+    for (; bytes >= 999.95 && unit + 1 < sizeof units / sizeof *units; unit++)
+        bytes /= 1000;
+    snprintf(text, BYTES_TEXT, unit == 0 ? "%.0f %s" : "%.1f %s", bytes, units[unit]);
+    return text;
+}
+
+/* Refuses where the file system of an open file has less than needed bytes free for this user. path is what
+ * the message calls the file. A file system that does not tell is taken to have room. Errors: LIMIT, with
+ * both numbers. Thread-safe. */
+static gumbel_status check_disk_space(int descriptor, const char *path, uint64_t needed,
+                                      gumbel_error *error) {
+    struct statvfs disk;
+    char needed_text[BYTES_TEXT], free_text[BYTES_TEXT];
+    if (fstatvfs(descriptor, &disk) != 0 || disk.f_blocks == 0)
+        return GUMBEL_OK;
+    double free_bytes = (double)disk.f_bavail * (double)disk.f_frsize;
+    if ((double)needed <= free_bytes)
+        return GUMBEL_OK;
+    return gb_fail(error, GUMBEL_ERROR_LIMIT, "%s: it needs %s, and its disk has %s free", path,
+                   describe_bytes((double)needed, needed_text), describe_bytes(free_bytes, free_text));
+}
+
 static gumbel_status begin_file(gb_writer *writer, const char *path, const gb_input_list *inputs,
                                 gumbel_error *error) {
     gb_file_size size;
@@ -42,7 +70,7 @@ static gumbel_status begin_file(gb_writer *writer, const char *path, const gb_in
     if (!writer->written || !writer->buffer || !gb_program_file_size(writer->program, &size))
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "%s: no memory for writing it", path);
     GB_TRY(gb_output_create(&writer->file, path, inputs, writer->buffer, BUFFER_BYTES, error));
-    GB_TRY(gb_check_disk_space(writer->file.descriptor, path, size.bytes, error));
+    GB_TRY(check_disk_space(writer->file.descriptor, path, size.bytes, error));
     return gb_output_write(&writer->file, writer->head, HEAD_BYTES, error);
 }
 

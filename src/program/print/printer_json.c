@@ -41,6 +41,17 @@ static void put_key(json_printer *json, const char *key) {
     gb_print(json->sink, ":");
 }
 
+/* A list or an object under a key, and an object as an item. */
+static void open_field(json_printer *json, const char *key, const char *bracket) {
+    put_key(json, key);
+    open_bracket(json, bracket);
+}
+
+static void open_item(json_printer *json) {
+    begin_item(json);
+    open_bracket(json, "{");
+}
+
 static void put_uint(json_printer *json, uint64_t value) {
     gb_print(json->sink, "%llu", (unsigned long long)value);
 }
@@ -75,8 +86,7 @@ static void put_text_field(json_printer *json, const char *key, const char *text
 /* The fields dtype and shape of the current object. */
 static void put_type(json_printer *json, const gb_type *type) {
     put_text_field(json, "dtype", gb_dtype_name(type->dtype));
-    put_key(json, "shape");
-    open_bracket(json, "[");
+    open_field(json, "shape", "[");
     for (int32_t i = 0; i < type->shape.rank; i++) {
         int64_t dim = type->shape.dims[i];
         begin_item(json);
@@ -98,8 +108,7 @@ static void put_type(json_printer *json, const gb_type *type) {
 
 static void put_metadata(json_printer *json) {
     const gb_metadata *metadata = &json->program->metadata;
-    put_key(json, "metadata");
-    open_bracket(json, "{");
+    open_field(json, "metadata", "{");
 #define GB_METADATA(number, type, name, required, what)                                                      \
     if (metadata->has_##name) {                                                                              \
         put_key(json, #name);                                                                                \
@@ -112,8 +121,7 @@ static void put_metadata(json_printer *json) {
 
 static void put_memory(json_printer *json, uint64_t scratch_bytes) {
     const gb_program *program = json->program;
-    put_key(json, "memory");
-    open_bracket(json, "{");
+    open_field(json, "memory", "{");
     put_uint_field(json, "weights", gb_program_weight_bytes(program));
     put_uint_field(json, "state_per_session", gb_program_state_bytes(program));
     if (scratch_bytes)
@@ -124,8 +132,7 @@ static void put_memory(json_printer *json, uint64_t scratch_bytes) {
 }
 
 static void put_op_counts(json_printer *json) {
-    put_key(json, "ops");
-    open_bracket(json, "{");
+    open_field(json, "ops", "{");
     for (uint32_t number = 0; number < GB_OP_LIMIT; number++) {
         uint32_t count = gb_program_op_count(json->program, (gb_op)number);
         if (count)
@@ -135,11 +142,9 @@ static void put_op_counts(json_printer *json) {
 }
 
 static void put_bindings(json_printer *json, const char *key, const gb_binding *bindings, uint32_t count) {
-    put_key(json, key);
-    open_bracket(json, "[");
+    open_field(json, key, "[");
     for (uint32_t i = 0; i < count; i++) {
-        begin_item(json);
-        open_bracket(json, "{");
+        open_item(json);
         put_text_field(json, "role", gb_role_find(bindings[i].role)->name);
         put_uint_field(json, "value", bindings[i].value);
         put_type(json, &json->program->values[bindings[i].value].type);
@@ -149,12 +154,10 @@ static void put_bindings(json_printer *json, const char *key, const gb_binding *
 }
 
 static void put_states(json_printer *json) {
-    put_key(json, "states");
-    open_bracket(json, "[");
+    open_field(json, "states", "[");
     for (uint32_t i = 0; i < json->program->state_count; i++) {
         const gb_state *state = &json->program->states[i];
-        begin_item(json);
-        open_bracket(json, "{");
+        open_item(json);
         put_text_field(json, "name", state->name);
         put_text_field(json, "kind", gb_state_kind_name(state->kind));
         put_type(json, &state->type);
@@ -167,12 +170,10 @@ static void put_states(json_printer *json) {
 }
 
 static void put_constants(json_printer *json) {
-    put_key(json, "constants");
-    open_bracket(json, "[");
+    open_field(json, "constants", "[");
     for (uint32_t i = 0; i < json->program->constant_count; i++) {
         const gb_constant *constant = &json->program->constants[i];
-        begin_item(json);
-        open_bracket(json, "{");
+        open_item(json);
         put_text_field(json, "name", constant->name);
         put_type(json, &constant->type);
         if (constant->type.dtype == GB_QUANTIZED) {
@@ -213,8 +214,7 @@ static void put_reference(json_printer *json, gb_ref ref) {
 }
 
 static void put_references(json_printer *json, const char *key, const gb_ref *refs, uint32_t count) {
-    put_key(json, key);
-    open_bracket(json, "[");
+    open_field(json, key, "[");
     for (uint32_t i = 0; i < count; i++) {
         begin_item(json);
         put_reference(json, refs[i]);
@@ -223,8 +223,7 @@ static void put_references(json_printer *json, const char *key, const gb_ref *re
 }
 
 static void put_attributes(json_printer *json, const gb_node *node) {
-    put_key(json, "attributes");
-    open_bracket(json, "{");
+    open_field(json, "attributes", "{");
     for (uint32_t i = 0; i < node->attribute_count; i++) {
         put_key(json, gb_attribute_name(node->attributes[i].key));
         if (node->attributes[i].type == GB_ATTRIBUTE_INT)
@@ -236,11 +235,9 @@ static void put_attributes(json_printer *json, const gb_node *node) {
 }
 
 static void put_results(json_printer *json, const gb_node *node) {
-    put_key(json, "results");
-    open_bracket(json, "[");
+    open_field(json, "results", "[");
     for (uint32_t i = 0; i < node->result_count; i++) {
-        begin_item(json);
-        open_bracket(json, "{");
+        open_item(json);
         put_uint_field(json, "value", node->results[i]);
         put_type(json, &json->program->values[node->results[i]].type);
         close_bracket(json, "}");
@@ -251,12 +248,10 @@ static void put_results(json_printer *json, const gb_node *node) {
 static void put_nodes(json_printer *json, const gb_region *region);
 
 static void put_regions(json_printer *json, const gb_node *node) {
-    put_key(json, "regions");
-    open_bracket(json, "[");
+    open_field(json, "regions", "[");
     for (uint32_t i = 0; i < 2; i++) {
         const gb_region *region = &json->program->regions[node->regions[i]];
-        begin_item(json);
-        open_bracket(json, "{");
+        open_item(json);
         put_nodes(json, region);
         put_references(json, "yields", region->yields, region->yield_count);
         close_bracket(json, "}");
@@ -265,8 +260,7 @@ static void put_regions(json_printer *json, const gb_node *node) {
 }
 
 static void put_nodes(json_printer *json, const gb_region *region) {
-    put_key(json, "nodes");
-    open_bracket(json, "[");
+    open_field(json, "nodes", "[");
     for (uint32_t i = 0; i < region->node_count; i++) {
         const gb_node *node = &json->program->nodes[region->first_node + i];
         begin_item(json);

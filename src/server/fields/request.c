@@ -124,7 +124,8 @@ static bool take_field(const char *name, json_t *value, server_request *request,
         return true;
     if (!field)
         return take_setting(setting, name, value, request, failure);
-    return check_once(field, name, request, failure) && field->take(name, value, request, failure);
+    return check_once(field, name, request, failure) &&
+           server_take_field(field, name, value, request, failure);
 }
 
 static void set_defaults(const server_model *model, server_request *request) {

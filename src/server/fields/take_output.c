@@ -48,10 +48,6 @@ bool server_take_top_logprobs(const char *name, json_t *value, server_request *r
     return take_top(name, value, request, failure);
 }
 
-bool server_take_stream(const char *name, json_t *value, server_request *request, server_failure *failure) {
-    return server_read_bool(name, value, &request->is_stream, failure);
-}
-
 bool server_take_stream_options(const char *name, json_t *value, server_request *request,
                                 server_failure *failure) {
     bool ignored, wants_all = false;
@@ -74,10 +70,6 @@ bool server_take_stream_options(const char *name, json_t *value, server_request 
     }
     request->wants_all_usage = wants_all && request->wants_usage; /* as vLLM has it */
     return true;
-}
-
-bool server_take_timings(const char *name, json_t *value, server_request *request, server_failure *failure) {
-    return server_read_bool(name, value, &request->wants_all_timings, failure);
 }
 
 /* The one word that says what happens here anyway. */
@@ -142,8 +134,4 @@ bool server_take_background(const char *name, json_t *value, server_request *req
                             server_failure *failure) {
     (void)request;
     return json_is_false(value) || server_refuse(failure, name, "%s: only false is in this version", name);
-}
-
-bool server_take_store(const char *name, json_t *value, server_request *request, server_failure *failure) {
-    return server_read_bool(name, value, &request->is_stored, failure);
 }

@@ -6,10 +6,6 @@
 
 #include <string.h>
 
-bool server_take_model(const char *name, json_t *value, server_request *request, server_failure *failure) {
-    return server_read_string(name, value, &request->model, failure);
-}
-
 bool server_take_prompt(const char *name, json_t *value, server_request *request, server_failure *failure) {
     request->prompt = value;
     if (json_is_string(value) || (json_is_array(value) && json_array_size(value) > 0))
@@ -33,14 +29,6 @@ bool server_take_instructions(const char *name, json_t *value, server_request *r
     if (request->route == SERVER_MESSAGES && json_is_array(value))
         return true; /* blocks, which its protocol reads */
     return server_read_string(name, value, &request->instructions, failure);
-}
-
-bool server_take_previous(const char *name, json_t *value, server_request *request, server_failure *failure) {
-    return server_read_string(name, value, &request->previous_response, failure);
-}
-
-bool server_take_template(const char *name, json_t *value, server_request *request, server_failure *failure) {
-    return server_read_string(name, value, &request->template_text, failure);
 }
 
 /* Variables of several fields go to one object. */
@@ -121,28 +109,4 @@ bool server_take_thinking(const char *name, json_t *value, server_request *reque
     json_t *budget = json_object_get(value, "budget_tokens");
     return !budget || json_is_null(budget) ||
            server_take_reasoning_budget("thinking.budget_tokens", budget, request, failure);
-}
-
-bool server_take_generation_prompt(const char *name, json_t *value, server_request *request,
-                                   server_failure *failure) {
-    bool is_wanted = true;
-    const bool is_good = server_read_bool(name, value, &is_wanted, failure);
-    request->no_generation_prompt = !is_wanted;
-    return is_good;
-}
-
-bool server_take_continue(const char *name, json_t *value, server_request *request, server_failure *failure) {
-    return server_read_bool(name, value, &request->continue_final_message, failure);
-}
-
-bool server_take_add_special(const char *name, json_t *value, server_request *request,
-                             server_failure *failure) {
-    bool is_wanted = true;
-    const bool is_good = server_read_bool(name, value, &is_wanted, failure);
-    request->no_special = !is_wanted;
-    return is_good;
-}
-
-bool server_take_echo(const char *name, json_t *value, server_request *request, server_failure *failure) {
-    return server_read_bool(name, value, &request->wants_echo, failure);
 }

@@ -116,19 +116,6 @@ bool server_take_min_tokens(const char *name, json_t *value, server_request *req
     return take_count(name, value, 0, INT32_MAX, &request->min_new_tokens, failure);
 }
 
-bool server_take_ignore_eos(const char *name, json_t *value, server_request *request,
-                            server_failure *failure) {
-    return server_read_bool(name, value, &request->ignore_stop, failure);
-}
-
-bool server_take_skip_special(const char *name, json_t *value, server_request *request,
-                              server_failure *failure) {
-    bool is_left_out = true;
-    const bool is_good = server_read_bool(name, value, &is_left_out, failure);
-    request->show_special = !is_left_out;
-    return is_good;
-}
-
 static bool add_stop(const char *name, const json_t *value, server_request *request,
                      server_failure *failure) {
     const char *text;
@@ -155,30 +142,12 @@ bool server_take_stop(const char *name, json_t *value, server_request *request, 
     return true;
 }
 
-bool server_take_include_stop(const char *name, json_t *value, server_request *request,
-                              server_failure *failure) {
-    return server_read_bool(name, value, &request->include_stop_string, failure);
-}
-
-bool server_take_stop_in_reasoning(const char *name, json_t *value, server_request *request,
-                                   server_failure *failure) {
-    return server_read_bool(name, value, &request->stop_in_reasoning, failure);
-}
-
 bool server_take_stop_tokens(const char *name, json_t *value, server_request *request,
                              server_failure *failure) {
     free(request->stop_tokens);
     request->stop_tokens = NULL;
     return server_read_tokens(name, value, INT32_MAX, &request->stop_tokens, &request->stop_token_count,
                               failure);
-}
-
-bool server_take_cache_prompt(const char *name, json_t *value, server_request *request,
-                              server_failure *failure) {
-    bool is_wanted = true;
-    const bool is_good = server_read_bool(name, value, &is_wanted, failure);
-    request->no_prefix_cache = !is_wanted;
-    return is_good;
 }
 
 /* As vLLM has it, lower numbers go first. */

@@ -168,11 +168,3 @@ bool server_take_tool_choice(const char *name, json_t *value, server_request *re
     return server_refuse(failure, name, "%s: expected auto, none, required (any), or one tool by its name",
                          name);
 }
-
-bool server_take_parallel_calls(const char *name, json_t *value, server_request *request,
-                                server_failure *failure) {
-    bool may_be_several = true;
-    const bool is_good = server_read_bool(name, value, &may_be_several, failure);
-    request->single_call = !may_be_several;
-    return is_good;
-}

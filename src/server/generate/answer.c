@@ -35,7 +35,8 @@ static void emit_deltas(server_answer *answer, const server_sink *sink) {
             answer->calls = (uint32_t)delta.call + 1;
         answer->reasoning_tokens += delta.type == GUMBEL_PART_REASONING ? answer->pending_tokens : 0;
         answer->pending_tokens = 0;
-        sink->delta(sink->user, answer, &delta);
+        if (sink->delta)
+            sink->delta(sink->user, answer, &delta);
     }
 }
 
@@ -69,7 +70,7 @@ static void add_text(server_answer *answer, const server_event *event, const ser
                                       .text = event->text,
                                       .text_length = event->text_length,
                                       .separator = ""};
-    if (event->text_length > 0)
+    if (event->text_length > 0 && sink->delta)
         sink->delta(sink->user, answer, &delta);
     answer->has_begun |= event->text_length > 0;
 }
@@ -111,7 +112,8 @@ void server_answer_add(server_answer *answer, const server_event *event, const s
         snprintf(answer->message, sizeof answer->message, "%.*s", (int)event->message_length, event->message);
     if (answer->reply)
         end_reply(answer, sink);
-    sink->finish(sink->user, answer);
+    if (sink->finish)
+        sink->finish(sink->user, answer);
 }
 
 const char *server_answer_finish(const server_answer *answer) {

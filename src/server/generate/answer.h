@@ -33,7 +33,8 @@ typedef struct server_answer {
 /* What becomes of an answer's events. Texts are valid during the call. */
 typedef struct server_sink {
     void *user;
-    void (*token)(void *user, server_answer *answer, const server_event *event); /* each one; NULL allowed */
+    /* Each one may be NULL. */
+    void (*token)(void *user, server_answer *answer, const server_event *event);
     void (*delta)(void *user, server_answer *answer, const gumbel_reply_delta *delta);
     void (*finish)(void *user, server_answer *answer); /* it is whole, or has failed */
 } server_sink;

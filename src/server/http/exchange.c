@@ -56,6 +56,14 @@ void server_reply_constant(server_exchange *exchange, int status, const char *ty
                   MHD_create_response_from_buffer(length, (void *)(uintptr_t)bytes, MHD_RESPMEM_PERSISTENT));
 }
 
+void server_reply_json(server_exchange *exchange, int status, json_t *value) {
+    gb_byte_buffer text = {0};
+    server_print_json(&text, value);
+    gb_buffer_append_string(&text, "\n");
+    json_decref(value);
+    server_reply(exchange, status, "application/json", &text);
+}
+
 void server_reply_stream(server_exchange *exchange, const server_source *source) {
     server_add_header(exchange, MHD_HTTP_HEADER_CACHE_CONTROL, "no-cache");
     server_add_header(exchange, "X-Accel-Buffering", "no");

@@ -6,7 +6,7 @@
 #define GUMBEL_SERVER_HTTP_EXCHANGE_H
 
 #include "base/byte_buffer.h"
-#include "server/base/failure.h"
+#include "server/base/json.h"
 #include "server/http/sender.h"
 
 struct MHD_Connection;
@@ -43,6 +43,9 @@ void server_reply(server_exchange *exchange, int status, const char *type, gb_by
 /* The same with bytes that live as long as the program. */
 void server_reply_constant(server_exchange *exchange, int status, const char *type, const char *bytes,
                            size_t length);
+
+/* The same with a value on a line, which is taken over. */
+void server_reply_json(server_exchange *exchange, int status, json_t *value);
 
 /* Replies with status 200 and server-sent events. source is freed in any case. */
 void server_reply_stream(server_exchange *exchange, const server_source *source);

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "server/http/framing.h"
 #include "server/http/head.h"
-#include "server/http/parser_errors.h"
+#include "server/http/refusal.h"
 
 #include <errno.h>
 #include <microhttpd.h>

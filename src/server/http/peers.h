@@ -8,12 +8,25 @@
 #define GUMBEL_SERVER_HTTP_PEERS_H
 
 #include "server/base/failure.h"
-#include "server/http/address.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+struct sockaddr_storage;
+
+/* Where a connection comes from, as far as limits per address go. */
+typedef struct server_address {
+    unsigned char bytes[16]; /* of IPv6, in which IPv4 is mapped */
+    bool is_known;           /* the peer of a UNIX socket has none */
+} server_address;
+
+server_address server_address_of(const struct sockaddr_storage *peer);
+
+/* Whether both are one client's: of IPv6 the network's half decides, since one host has all addresses of it.
+ */
+bool server_is_same_address(const server_address *one, const server_address *other);
 
 /* What a connection does. Each phase has its limit of seconds; 0: none. */
 typedef enum server_phase {

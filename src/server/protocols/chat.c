@@ -14,14 +14,6 @@ static void collect_token(void *user, server_answer *answer, const server_event 
     server_add_chat_logprobs(user, answer, event);
 }
 
-static void collect_delta(void *user, server_answer *answer, const gumbel_reply_delta *delta) {
-    (void)user, (void)answer, (void)delta; /* the reply keeps its parts */
-}
-
-static void collect_finish(void *user, server_answer *answer) {
-    (void)user, (void)answer;
-}
-
 static json_t *choice_json(server_answer *answer) {
     gb_byte_buffer message = {0};
     gumbel_reply_message(answer->reply, gb_buffer_write, &message, NULL);
@@ -106,7 +98,7 @@ const server_protocol server_chat = {
     .route = SERVER_CHAT,
     .id_prefix = "chatcmpl-",
     .ping = SERVER_OPENAI_PING,
-    .collect = {NULL, collect_token, collect_delta, collect_finish},
+    .collect = {.token = collect_token},
     .whole = whole,
     .begin = begin,
     .emit = {NULL, emit_token, emit_delta, emit_finish},

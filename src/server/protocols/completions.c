@@ -29,10 +29,6 @@ static void collect_delta(void *user, server_answer *answer, const gumbel_reply_
     gb_buffer_append(&answer->text, delta->text, delta->text_length);
 }
 
-static void collect_finish(void *user, server_answer *answer) {
-    (void)user, (void)answer;
-}
-
 static json_t *choice_json(server_generation *generation, server_answer *answer) {
     gb_byte_buffer text = {0};
     server_add_echo_logprobs(generation, answer);
@@ -95,7 +91,7 @@ const server_protocol server_completions = {
     .route = SERVER_COMPLETIONS,
     .id_prefix = "cmpl-",
     .ping = SERVER_OPENAI_PING,
-    .collect = {NULL, collect_token, collect_delta, collect_finish},
+    .collect = {.token = collect_token, .delta = collect_delta},
     .whole = whole,
     .begin = begin,
     .emit = {NULL, emit_token, emit_delta, emit_finish},

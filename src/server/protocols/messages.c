@@ -36,14 +36,6 @@ static json_t *stop_sequence(const server_generation *generation) {
 
 /* ---- Whole --------------------------------------------------------------------------------------------- */
 
-static void collect_delta(void *user, server_answer *answer, const gumbel_reply_delta *delta) {
-    (void)user, (void)answer, (void)delta; /* the reply keeps its parts */
-}
-
-static void collect_finish(void *user, server_answer *answer) {
-    (void)user, (void)answer;
-}
-
 static json_t *block_json(const gumbel_reply_part *part) {
     json_t *text = server_json_text(part->text, part->text_length);
     if (part->type == GUMBEL_PART_REASONING)
@@ -166,7 +158,6 @@ const server_protocol server_messages_api = {
     .id_prefix = "msg_",
     .ping = "event: ping\ndata: {\"type\":\"ping\"}\n\n",
     .prepare = server_convert_messages,
-    .collect = {NULL, NULL, collect_delta, collect_finish},
     .whole = whole,
     .begin = begin,
     .emit = {NULL, NULL, emit_delta, emit_finish},

@@ -116,14 +116,6 @@ static json_t *finished_json(server_generation *generation, server_responses *re
 
 /* ---- Whole --------------------------------------------------------------------------------------------- */
 
-static void collect_delta(void *user, server_answer *answer, const gumbel_reply_delta *delta) {
-    (void)user, (void)answer, (void)delta; /* the reply keeps its parts */
-}
-
-static void collect_finish(void *user, server_answer *answer) {
-    (void)user, (void)answer;
-}
-
 static json_t *whole(server_generation *generation, server_responses *responses) {
     json_t *output = json_array();
     gumbel_reply_part part = {.size = sizeof part};
@@ -295,7 +287,6 @@ const server_protocol server_responses_api = {
     .id_prefix = "resp_",
     .ping = ": ping\n\n",
     .prepare = server_convert_input,
-    .collect = {NULL, NULL, collect_delta, collect_finish},
     .whole = whole,
     .begin = begin,
     .emit = {NULL, NULL, emit_delta, emit_finish},

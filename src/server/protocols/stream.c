@@ -109,17 +109,9 @@ static void free_stream(void *user) {
 
 /* ---- Replying ------------------------------------------------------------------------------------------ */
 
-static void reply_json(server_exchange *exchange, int status, json_t *value) {
-    gb_byte_buffer text = {0};
-    server_print_json(&text, value);
-    gb_buffer_append_string(&text, "\n");
-    json_decref(value);
-    server_reply(exchange, status, "application/json", &text);
-}
-
 static void reply_failure(server_exchange *exchange, const server_protocol *protocol,
                           const server_failure *failure) {
-    reply_json(exchange, failure->status, protocol->error(failure));
+    server_reply_json(exchange, failure->status, protocol->error(failure));
 }
 
 /* The first event is awaited, so that what fails at once has its own status. */
@@ -157,7 +149,7 @@ static void send_whole(server_exchange *exchange, const server_protocol *protoco
     server_sink sink = protocol->collect;
     sink.user = generation;
     if (server_generation_finish(generation, server_exchange_socket(exchange), &sink, &failure))
-        reply_json(exchange, 200, protocol->whole(generation, responses));
+        server_reply_json(exchange, 200, protocol->whole(generation, responses));
     else if (failure.status != 0)
         reply_failure(exchange, protocol, &failure);
     else

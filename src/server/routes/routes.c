@@ -4,7 +4,6 @@
 #include "server/base/clock.h"
 #include "server/http/origin.h"
 #include "server/protocols/protocol.h"
-#include "server/routes/paths.h"
 #include "server/state.h"
 
 #include <stdio.h>
@@ -45,10 +44,64 @@ static bool has_path(const route *r, const char *path) {
                                                     : strcmp(path, r->path) == 0;
 }
 
+/* ---- Wrong paths: base URLs with /v1 too often or not at all, slashes too many, other servers' names --- */
+
+enum { MOST_PATH = 128 };
+
+static const char *next_segment(const char *path, size_t *length) {
+    path += strspn(path, "/");
+    *length = strcspn(path, "/");
+    return path;
+}
+
+static bool is_prefix(const char *segment, size_t length) {
+    static const char *const prefixes[] = {"v1", "api", "openai", "anthropic"};
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
+        if (strlen(prefixes[i]) == length && strncmp(prefixes[i], segment, length) == 0)
+            return true;
+    return false;
+}
+
+/* What a path says without prefixes and doubled slashes: "chat/completions". */
+static void shorten(const char *path, char text[MOST_PATH]) {
+    size_t length, used = 0;
+    for (path = next_segment(path, &length); length > 0; path = next_segment(path + length, &length)) {
+        if (used == 0 && is_prefix(path, length))
+            continue;
+        if (used + length + 2 > MOST_PATH)
+            break;
+        if (used > 0)
+            text[used++] = '/';
+        memcpy(text + used, path, length);
+        used += length;
+    }
+    text[used] = '\0';
+}
+
+/* Ollama's and llama.cpp's names. */
+static const char *translate(const char *name) {
+    static const char *const names[][2] = {{"chat", "chat/completions"},
+                                           {"generate", "completions"},
+                                           {"completion", "completions"},
+                                           {"tags", "models"}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i][0], name) == 0)
+            return names[i][1];
+    return name;
+}
+
+/* Whether a request to path is likely to mean another one. */
+static bool is_path_meant(const char *path, const char *meant) {
+    char given[MOST_PATH], known[MOST_PATH];
+    shorten(path, given);
+    shorten(meant, known);
+    return known[0] && strcmp(translate(given), known) == 0;
+}
+
 /* The route that a wrong path is likely to mean; NULL: none. */
 static const char *find_meant(const char *path) {
     for (size_t i = 0; i < ROUTES; i++)
-        if (server_is_path_meant(path, routes[i].path))
+        if (is_path_meant(path, routes[i].path))
             return routes[i].path;
     return NULL;
 }
@@ -105,14 +158,6 @@ void server_note_done(void *user, int status) {
 }
 
 /* ---- What they share ----------------------------------------------------------------------------------- */
-
-void server_reply_json(server_exchange *exchange, int status, json_t *value) {
-    gb_byte_buffer text = {0};
-    server_print_json(&text, value);
-    gb_buffer_append_string(&text, "\n");
-    json_decref(value);
-    server_reply(exchange, status, "application/json", &text);
-}
 
 void server_reply_failure(server_exchange *exchange, const server_failure *failure) {
     static const char messages[] = "/v1/messages";

@@ -25,9 +25,6 @@ server_handler server_completions_route, server_chat_route, server_responses_rou
 
 /* ---- What they share ----------------------------------------------------------------------------------- */
 
-/* The value is taken over. */
-void server_reply_json(server_exchange *exchange, int status, json_t *value);
-
 /* A failure as the API of the exchange's path has it. */
 void server_reply_failure(server_exchange *exchange, const server_failure *failure);
 

@@ -58,33 +58,18 @@ static void soft_cap(const gb_kernel_call *call, const stretch *s) {
     call->vector->soft_cap(s->x, cap, s->count, s->y);
 }
 
-void gb_kernel_add(const gb_kernel_call *call, const gb_worker *worker) {
-    for_stretches(call, worker, add);
-}
+#define KERNEL(name)                                                                                         \
+    void gb_kernel_##name(const gb_kernel_call *call, const gb_worker *worker) {                             \
+        for_stretches(call, worker, name);                                                                   \
+    }
 
-void gb_kernel_multiply(const gb_kernel_call *call, const gb_worker *worker) {
-    for_stretches(call, worker, multiply);
-}
-
-void gb_kernel_scale(const gb_kernel_call *call, const gb_worker *worker) {
-    for_stretches(call, worker, scale);
-}
-
-void gb_kernel_gelu_tanh(const gb_kernel_call *call, const gb_worker *worker) {
-    for_stretches(call, worker, gelu_tanh);
-}
-
-void gb_kernel_silu(const gb_kernel_call *call, const gb_worker *worker) {
-    for_stretches(call, worker, silu);
-}
-
-void gb_kernel_sigmoid(const gb_kernel_call *call, const gb_worker *worker) {
-    for_stretches(call, worker, sigmoid);
-}
-
-void gb_kernel_soft_cap(const gb_kernel_call *call, const gb_worker *worker) {
-    for_stretches(call, worker, soft_cap);
-}
+KERNEL(add)
+KERNEL(multiply)
+KERNEL(scale)
+KERNEL(gelu_tanh)
+KERNEL(silu)
+KERNEL(sigmoid)
+KERNEL(soft_cap)
 
 /* operands: x [M,K], bias [K], which is widened once for all rows of the part. */
 void gb_kernel_add_bias(const gb_kernel_call *call, const gb_worker *worker) {

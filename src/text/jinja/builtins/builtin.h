@@ -22,6 +22,14 @@ typedef gumbel_status (*gb_jinja_variadic_function)(gb_jinja_state *state, const
                                                     const gb_jinja_arguments *arguments,
                                                     gb_jinja_value *result);
 
+/* Defines a gb_jinja_function that is a call of another one. */
+#define GB_JINJA_DEFINE(name, call)                                                                          \
+    static gumbel_status name(gb_jinja_state *state, const gb_jinja_value *subject,                          \
+                              const gb_jinja_value *arguments, gb_jinja_value *result) {                     \
+        (void)arguments;                                                                                     \
+        return call;                                                                                         \
+    }
+
 #define GB_JINJA_MAX_PARAMETERS 4
 
 /* A row of a table; the last row of each has no name. One of run and run_variadic is set, or neither for a

@@ -203,15 +203,8 @@ static gumbel_status extreme(gb_jinja_state *state, const gb_jinja_value *subjec
     return gb_jinja_work(state, items->count / 16);
 }
 
-static gumbel_status filter_min(gb_jinja_state *state, const gb_jinja_value *subject,
-                                const gb_jinja_value *arguments, gb_jinja_value *result) {
-    return extreme(state, subject, arguments, false, result);
-}
-
-static gumbel_status filter_max(gb_jinja_state *state, const gb_jinja_value *subject,
-                                const gb_jinja_value *arguments, gb_jinja_value *result) {
-    return extreme(state, subject, arguments, true, result);
-}
+GB_JINJA_DEFINE(filter_min, extreme(state, subject, arguments, false, result))
+GB_JINJA_DEFINE(filter_max, extreme(state, subject, arguments, true, result))
 
 static gumbel_status filter_sum(gb_jinja_state *state, const gb_jinja_value *subject,
                                 const gb_jinja_value *arguments, gb_jinja_value *result) {

@@ -69,25 +69,16 @@ static gumbel_status choose(gb_jinja_state *state, const gb_jinja_value *subject
     return gb_jinja_work(state, items->count);
 }
 
-static gumbel_status filter_select(gb_jinja_state *state, const gb_jinja_value *subject,
-                                   const gb_jinja_arguments *arguments, gb_jinja_value *result) {
-    return choose(state, subject, arguments, false, true, result);
-}
+#define CHOICE(name, by_attribute, wanted)                                                                   \
+    static gumbel_status name(gb_jinja_state *state, const gb_jinja_value *subject,                          \
+                              const gb_jinja_arguments *arguments, gb_jinja_value *result) {                 \
+        return choose(state, subject, arguments, by_attribute, wanted, result);                              \
+    }
 
-static gumbel_status filter_reject(gb_jinja_state *state, const gb_jinja_value *subject,
-                                   const gb_jinja_arguments *arguments, gb_jinja_value *result) {
-    return choose(state, subject, arguments, false, false, result);
-}
-
-static gumbel_status filter_selectattr(gb_jinja_state *state, const gb_jinja_value *subject,
-                                       const gb_jinja_arguments *arguments, gb_jinja_value *result) {
-    return choose(state, subject, arguments, true, true, result);
-}
-
-static gumbel_status filter_rejectattr(gb_jinja_state *state, const gb_jinja_value *subject,
-                                       const gb_jinja_arguments *arguments, gb_jinja_value *result) {
-    return choose(state, subject, arguments, true, false, result);
-}
+CHOICE(filter_select, false, true)
+CHOICE(filter_reject, false, false)
+CHOICE(filter_selectattr, true, true)
+CHOICE(filter_rejectattr, true, false)
 
 /* map(attribute="...", default=...) of one item. */
 static gumbel_status map_attribute(gb_jinja_state *state, const gb_jinja_value *item,

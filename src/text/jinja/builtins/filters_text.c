@@ -29,23 +29,9 @@ static gumbel_status apply(gb_jinja_state *state, const gb_jinja_value *subject,
     return GUMBEL_OK;
 }
 
-static gumbel_status filter_upper(gb_jinja_state *state, const gb_jinja_value *subject,
-                                  const gb_jinja_value *arguments, gb_jinja_value *result) {
-    (void)arguments;
-    return apply(state, subject, gb_jinja_upper, result);
-}
-
-static gumbel_status filter_lower(gb_jinja_state *state, const gb_jinja_value *subject,
-                                  const gb_jinja_value *arguments, gb_jinja_value *result) {
-    (void)arguments;
-    return apply(state, subject, gb_jinja_lower, result);
-}
-
-static gumbel_status filter_capitalize(gb_jinja_state *state, const gb_jinja_value *subject,
-                                       const gb_jinja_value *arguments, gb_jinja_value *result) {
-    (void)arguments;
-    return apply(state, subject, gb_jinja_capitalize, result);
-}
+GB_JINJA_DEFINE(filter_upper, apply(state, subject, gb_jinja_upper, result))
+GB_JINJA_DEFINE(filter_lower, apply(state, subject, gb_jinja_lower, result))
+GB_JINJA_DEFINE(filter_capitalize, apply(state, subject, gb_jinja_capitalize, result))
 
 /* Unlike str.title, the filter's words start only behind white space, hyphens and opening brackets. */
 static gumbel_status title_words(gb_jinja_state *state, gb_jinja_text text, gb_jinja_text *result) {
@@ -64,11 +50,7 @@ static gumbel_status title_words(gb_jinja_state *state, gb_jinja_text text, gb_j
     return GUMBEL_OK;
 }
 
-static gumbel_status filter_title(gb_jinja_state *state, const gb_jinja_value *subject,
-                                  const gb_jinja_value *arguments, gb_jinja_value *result) {
-    (void)arguments;
-    return apply(state, subject, title_words, result);
-}
+GB_JINJA_DEFINE(filter_title, apply(state, subject, title_words, result))
 
 static gumbel_status filter_replace(gb_jinja_state *state, const gb_jinja_value *subject,
                                     const gb_jinja_value *arguments, gb_jinja_value *result) {

@@ -21,20 +21,9 @@ static gumbel_status strip(gb_jinja_state *state, const gb_jinja_value *subject,
     return gb_jinja_work(state, subject->as.text.length / 64);
 }
 
-static gumbel_status method_strip(gb_jinja_state *state, const gb_jinja_value *subject,
-                                  const gb_jinja_value *arguments, gb_jinja_value *result) {
-    return strip(state, subject, arguments, true, true, result);
-}
-
-static gumbel_status method_lstrip(gb_jinja_state *state, const gb_jinja_value *subject,
-                                   const gb_jinja_value *arguments, gb_jinja_value *result) {
-    return strip(state, subject, arguments, true, false, result);
-}
-
-static gumbel_status method_rstrip(gb_jinja_state *state, const gb_jinja_value *subject,
-                                   const gb_jinja_value *arguments, gb_jinja_value *result) {
-    return strip(state, subject, arguments, false, true, result);
-}
+GB_JINJA_DEFINE(method_strip, strip(state, subject, arguments, true, true, result))
+GB_JINJA_DEFINE(method_lstrip, strip(state, subject, arguments, true, false, result))
+GB_JINJA_DEFINE(method_rstrip, strip(state, subject, arguments, false, true, result))
 
 static gumbel_status push_text(gb_jinja_state *state, gb_jinja_array *array, gb_jinja_text text, size_t start,
                                size_t end) {
@@ -109,15 +98,8 @@ static gumbel_status split(gb_jinja_state *state, const gb_jinja_value *subject,
     return (from_end ? split_from_end : split_at)(state, subject->as.text, separator, limit, parts);
 }
 
-static gumbel_status method_split(gb_jinja_state *state, const gb_jinja_value *subject,
-                                  const gb_jinja_value *arguments, gb_jinja_value *result) {
-    return split(state, subject, arguments, false, result);
-}
-
-static gumbel_status method_rsplit(gb_jinja_state *state, const gb_jinja_value *subject,
-                                   const gb_jinja_value *arguments, gb_jinja_value *result) {
-    return split(state, subject, arguments, true, result);
-}
+GB_JINJA_DEFINE(method_split, split(state, subject, arguments, false, result))
+GB_JINJA_DEFINE(method_rsplit, split(state, subject, arguments, true, result))
 
 typedef bool (*edge_function)(gb_jinja_text, gb_jinja_text);
 
@@ -137,15 +119,10 @@ static gumbel_status has_edge(gb_jinja_state *state, gb_jinja_text text, const g
     return GUMBEL_OK;
 }
 
-static gumbel_status method_startswith(gb_jinja_state *state, const gb_jinja_value *subject,
-                                       const gb_jinja_value *arguments, gb_jinja_value *result) {
-    return has_edge(state, subject->as.text, &arguments[0], gb_jinja_text_starts_with, result);
-}
-
-static gumbel_status method_endswith(gb_jinja_state *state, const gb_jinja_value *subject,
-                                     const gb_jinja_value *arguments, gb_jinja_value *result) {
-    return has_edge(state, subject->as.text, &arguments[0], gb_jinja_text_ends_with, result);
-}
+GB_JINJA_DEFINE(method_startswith,
+                has_edge(state, subject->as.text, &arguments[0], gb_jinja_text_starts_with, result))
+GB_JINJA_DEFINE(method_endswith,
+                has_edge(state, subject->as.text, &arguments[0], gb_jinja_text_ends_with, result))
 
 typedef gumbel_status (*text_function)(gb_jinja_state *, gb_jinja_text, gb_jinja_text *);
 
@@ -155,29 +132,10 @@ static gumbel_status apply(gb_jinja_state *state, const gb_jinja_value *subject,
     return function(state, subject->as.text, &result->as.text);
 }
 
-static gumbel_status method_upper(gb_jinja_state *state, const gb_jinja_value *subject,
-                                  const gb_jinja_value *arguments, gb_jinja_value *result) {
-    (void)arguments;
-    return apply(state, subject, gb_jinja_upper, result);
-}
-
-static gumbel_status method_lower(gb_jinja_state *state, const gb_jinja_value *subject,
-                                  const gb_jinja_value *arguments, gb_jinja_value *result) {
-    (void)arguments;
-    return apply(state, subject, gb_jinja_lower, result);
-}
-
-static gumbel_status method_capitalize(gb_jinja_state *state, const gb_jinja_value *subject,
-                                       const gb_jinja_value *arguments, gb_jinja_value *result) {
-    (void)arguments;
-    return apply(state, subject, gb_jinja_capitalize, result);
-}
-
-static gumbel_status method_title(gb_jinja_state *state, const gb_jinja_value *subject,
-                                  const gb_jinja_value *arguments, gb_jinja_value *result) {
-    (void)arguments;
-    return apply(state, subject, gb_jinja_title, result);
-}
+GB_JINJA_DEFINE(method_upper, apply(state, subject, gb_jinja_upper, result))
+GB_JINJA_DEFINE(method_lower, apply(state, subject, gb_jinja_lower, result))
+GB_JINJA_DEFINE(method_capitalize, apply(state, subject, gb_jinja_capitalize, result))
+GB_JINJA_DEFINE(method_title, apply(state, subject, gb_jinja_title, result))
 
 static gumbel_status method_replace(gb_jinja_state *state, const gb_jinja_value *subject,
                                     const gb_jinja_value *arguments, gb_jinja_value *result) {
@@ -211,15 +169,8 @@ static gumbel_status find(gb_jinja_state *state, gb_jinja_text text, const gb_ji
     return GUMBEL_OK;
 }
 
-static gumbel_status method_find(gb_jinja_state *state, const gb_jinja_value *subject,
-                                 const gb_jinja_value *arguments, gb_jinja_value *result) {
-    return find(state, subject->as.text, &arguments[0], false, result);
-}
-
-static gumbel_status method_rfind(gb_jinja_state *state, const gb_jinja_value *subject,
-                                  const gb_jinja_value *arguments, gb_jinja_value *result) {
-    return find(state, subject->as.text, &arguments[0], true, result);
-}
+GB_JINJA_DEFINE(method_find, find(state, subject->as.text, &arguments[0], false, result))
+GB_JINJA_DEFINE(method_rfind, find(state, subject->as.text, &arguments[0], true, result))
 
 static gumbel_status method_count(gb_jinja_state *state, const gb_jinja_value *subject,
                                   const gb_jinja_value *arguments, gb_jinja_value *result) {
@@ -281,23 +232,9 @@ static gumbel_status view(gb_jinja_state *state, const gb_jinja_dict *dict, bool
     return GUMBEL_OK;
 }
 
-static gumbel_status method_keys(gb_jinja_state *state, const gb_jinja_value *subject,
-                                 const gb_jinja_value *arguments, gb_jinja_value *result) {
-    (void)arguments;
-    return view(state, subject->as.dict, true, false, result);
-}
-
-static gumbel_status method_values(gb_jinja_state *state, const gb_jinja_value *subject,
-                                   const gb_jinja_value *arguments, gb_jinja_value *result) {
-    (void)arguments;
-    return view(state, subject->as.dict, false, true, result);
-}
-
-static gumbel_status method_items(gb_jinja_state *state, const gb_jinja_value *subject,
-                                  const gb_jinja_value *arguments, gb_jinja_value *result) {
-    (void)arguments;
-    return view(state, subject->as.dict, true, true, result);
-}
+GB_JINJA_DEFINE(method_keys, view(state, subject->as.dict, true, false, result))
+GB_JINJA_DEFINE(method_values, view(state, subject->as.dict, false, true, result))
+GB_JINJA_DEFINE(method_items, view(state, subject->as.dict, true, true, result))
 
 /* Dicts cannot be changed, so a copy is the same. */
 static gumbel_status method_copy(gb_jinja_state *state, const gb_jinja_value *subject,

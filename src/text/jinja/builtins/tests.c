@@ -81,22 +81,9 @@ static gumbel_status has_rest(gb_jinja_state *state, const gb_jinja_value *value
     return GUMBEL_OK;
 }
 
-static gumbel_status test_odd(gb_jinja_state *state, const gb_jinja_value *subject,
-                              const gb_jinja_value *arguments, gb_jinja_value *result) {
-    (void)arguments;
-    return has_rest(state, subject, gb_jinja_integer(2), 1, result);
-}
-
-static gumbel_status test_even(gb_jinja_state *state, const gb_jinja_value *subject,
-                               const gb_jinja_value *arguments, gb_jinja_value *result) {
-    (void)arguments;
-    return has_rest(state, subject, gb_jinja_integer(2), 0, result);
-}
-
-static gumbel_status test_divisibleby(gb_jinja_state *state, const gb_jinja_value *subject,
-                                      const gb_jinja_value *arguments, gb_jinja_value *result) {
-    return has_rest(state, subject, arguments[0], 0, result);
-}
+GB_JINJA_DEFINE(test_odd, has_rest(state, subject, gb_jinja_integer(2), 1, result))
+GB_JINJA_DEFINE(test_even, has_rest(state, subject, gb_jinja_integer(2), 0, result))
+GB_JINJA_DEFINE(test_divisibleby, has_rest(state, subject, arguments[0], 0, result))
 
 const gb_jinja_builtin gb_jinja_tests[] = {
     {.name = "defined", .run = test_defined},

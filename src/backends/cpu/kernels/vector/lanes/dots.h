@@ -82,11 +82,66 @@ GB_INLINE uint32_t gb_load_four(const int8_t *x) {
     return four;
 }
 
+#if defined(__AVX512VNNI__) || defined(__AVXVNNI__) || (!defined(__AVX2__) && defined(__ARM_FEATURE_DOTPROD))
+#define GB_HAS_WIDE_DOTS 1
+#else
+#define GB_HAS_WIDE_DOTS 0
+#endif
+
+typedef struct gb_narrow {
+#if GB_HAS_WIDE_DOTS
+    char none;
+#else
+    gb_vector_shorts part[GB_PARTS];
+#endif
+} gb_narrow;
+
+#if GB_HAS_WIDE_DOTS
+GB_INLINE int gb_narrow_steps(int bits) {
+    (void)bits;
+    return 1 << 30;
+}
+
+GB_INLINE gb_narrow gb_zero_narrow(void) {
+    return (gb_narrow){0};
+}
+
+GB_INLINE void gb_fold(gb_wide *sum, gb_narrow *narrow) {
+    (void)sum, (void)narrow;
+}
+
+GB_INLINE void gb_fold_scaled(gb_wide *sum, const gb_wide *part, gb_narrow *narrow,
+                              const gb_vector_integers *scale) {
+    (void)narrow;
+#pragma GCC unroll 4
+    for (int p = 0; p < GB_PARTS; p++)
+        sum->part[p] += part->part[p] * scale[p];
+}
+#else
 /* Sums of two products in 16 bits: so many steps fit. 15 * 127 * 2 * 8, 31 * 127 * 2 * 4 and 63 * 127 * 2 * 2
  * are below 2^15. */
-GB_INLINE int gb_steps_in_shorts(int bits) {
+GB_INLINE int gb_narrow_steps(int bits) {
     return bits == 4 ? 8 : bits == 5 ? 4 : 2;
 }
+
+GB_INLINE gb_narrow gb_zero_narrow(void) {
+    gb_narrow narrow;
+#pragma GCC unroll 4
+    for (int p = 0; p < GB_PARTS; p++)
+        narrow.part[p] = (gb_vector_shorts){0};
+    return narrow;
+}
+
+/* The two 16-bit numbers of each lane. */
+GB_INLINE gb_vector_integers gb_sum_pairs(gb_vector_shorts shorts);
+
+GB_INLINE void gb_fold(gb_wide *sum, gb_narrow *narrow) {
+#pragma GCC unroll 4
+    for (int p = 0; p < GB_PARTS; p++)
+        sum->part[p] += gb_sum_pairs(narrow->part[p]);
+    *narrow = gb_zero_narrow();
+}
+#endif
 
 #if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
 #include "backends/cpu/kernels/vector/lanes/dots_vnni.h"

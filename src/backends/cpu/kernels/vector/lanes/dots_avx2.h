@@ -5,8 +5,6 @@
 #ifndef GUMBEL_BACKENDS_CPU_KERNELS_VECTOR_LANES_DOTS_AVX2_H
 #define GUMBEL_BACKENDS_CPU_KERNELS_VECTOR_LANES_DOTS_AVX2_H
 
-#define GB_HAS_WIDE_DOTS 0
-
 #if defined(__AVX512BW__)
 typedef __m512i gb_register;
 #define GB_OF_REGISTER(name) _mm512_##name
@@ -19,31 +17,8 @@ enum { GB_TOKENS = 4, GB_BLOCKS = 1 };
 
 enum { GB_BYTE_OFFSET = 128 };
 
-typedef struct gb_narrow {
-    gb_vector_shorts part[GB_PARTS];
-} gb_narrow;
-
-GB_INLINE int gb_narrow_steps(int bits) {
-    return gb_steps_in_shorts(bits);
-}
-
-GB_INLINE gb_narrow gb_zero_narrow(void) {
-    gb_narrow narrow;
-#pragma GCC unroll 2
-    for (int p = 0; p < GB_PARTS; p++)
-        narrow.part[p] = (gb_vector_shorts){0};
-    return narrow;
-}
-
-GB_INLINE gb_vector_integers gb_sum_pairs(gb_register products) {
-    return (gb_vector_integers)GB_OF_REGISTER(madd_epi16)(products, GB_OF_REGISTER(set1_epi16)(1));
-}
-
-GB_INLINE void gb_fold(gb_wide *sum, gb_narrow *narrow) {
-#pragma GCC unroll 2
-    for (int p = 0; p < GB_PARTS; p++)
-        sum->part[p] += gb_sum_pairs((gb_register)narrow->part[p]);
-    *narrow = gb_zero_narrow();
+GB_INLINE gb_vector_integers gb_sum_pairs(gb_vector_shorts shorts) {
+    return (gb_vector_integers)GB_OF_REGISTER(madd_epi16)((gb_register)shorts, GB_OF_REGISTER(set1_epi16)(1));
 }
 
 GB_INLINE void gb_fold_scaled(gb_wide *sum, const gb_wide *part, gb_narrow *narrow,
@@ -77,7 +52,8 @@ GB_INLINE void gb_dot_bytes(gb_wide *sum, gb_codes codes, const int8_t *x) {
 #else
         const __m256i signed_four = _mm256_sign_epi8(four, q);
 #endif
-        sum->part[p] += gb_sum_pairs(GB_OF_REGISTER(maddubs_epi16)(GB_OF_REGISTER(abs_epi8)(q), signed_four));
+        sum->part[p] += gb_sum_pairs(
+            (gb_vector_shorts)GB_OF_REGISTER(maddubs_epi16)(GB_OF_REGISTER(abs_epi8)(q), signed_four));
     }
 }
 

@@ -6,8 +6,6 @@
 #ifndef GUMBEL_BACKENDS_CPU_KERNELS_VECTOR_LANES_DOTS_NEON_H
 #define GUMBEL_BACKENDS_CPU_KERNELS_VECTOR_LANES_DOTS_NEON_H
 
-#define GB_HAS_WIDE_DOTS 1
-
 enum { GB_TOKENS = 4, GB_BLOCKS = 1 };
 
 #if defined(__ARM_FEATURE_MATMUL_INT8)
@@ -15,23 +13,6 @@ enum { GB_BYTE_OFFSET = 0 };
 #else
 enum { GB_BYTE_OFFSET = 128 };
 #endif
-
-typedef struct gb_narrow {
-    char none;
-} gb_narrow;
-
-GB_INLINE int gb_narrow_steps(int bits) {
-    (void)bits;
-    return 1 << 30;
-}
-
-GB_INLINE gb_narrow gb_zero_narrow(void) {
-    return (gb_narrow){0};
-}
-
-GB_INLINE void gb_fold(gb_wide *sum, gb_narrow *narrow) {
-    (void)sum, (void)narrow;
-}
 
 /* Four sums of four products; codes are unsigned with i8mm, otherwise signed. */
 GB_INLINE gb_vector_integers gb_dot_part(gb_vector_integers sum, gb_vector_bits codes, int8x16_t four) {
@@ -48,14 +29,6 @@ GB_INLINE void gb_dot(gb_wide *sum, gb_narrow *narrow, gb_codes codes, const int
 #pragma GCC unroll 4
     for (int p = 0; p < GB_PARTS; p++)
         sum->part[p] = gb_dot_part(sum->part[p], codes.part[p], four);
-}
-
-GB_INLINE void gb_fold_scaled(gb_wide *sum, const gb_wide *part, gb_narrow *narrow,
-                              const gb_vector_integers *scale) {
-    (void)narrow;
-#pragma GCC unroll 4
-    for (int p = 0; p < GB_PARTS; p++)
-        sum->part[p] += part->part[p] * scale[p];
 }
 
 GB_INLINE void gb_dot_bytes(gb_wide *sum, gb_codes codes, const int8_t *x) {

@@ -6,37 +6,11 @@
 #ifndef GUMBEL_BACKENDS_CPU_KERNELS_VECTOR_LANES_DOTS_PORTABLE_H
 #define GUMBEL_BACKENDS_CPU_KERNELS_VECTOR_LANES_DOTS_PORTABLE_H
 
-#define GB_HAS_WIDE_DOTS 0
-
 enum { GB_TOKENS = 4, GB_BLOCKS = 1, GB_BYTE_OFFSET = 0 };
 
-typedef struct gb_narrow {
-    gb_vector_shorts part[GB_PARTS];
-} gb_narrow;
-
-GB_INLINE int gb_narrow_steps(int bits) {
-    return gb_steps_in_shorts(bits);
-}
-
-GB_INLINE gb_narrow gb_zero_narrow(void) {
-    gb_narrow narrow;
-#pragma GCC unroll 4
-    for (int p = 0; p < GB_PARTS; p++)
-        narrow.part[p] = (gb_vector_shorts){0};
-    return narrow;
-}
-
-/* The two 16-bit numbers of each lane. */
-GB_INLINE gb_vector_integers gb_sum_halves(gb_vector_shorts shorts) {
+GB_INLINE gb_vector_integers gb_sum_pairs(gb_vector_shorts shorts) {
     const gb_vector_bits both = (gb_vector_bits)shorts;
     return ((gb_vector_integers)(both << 16) >> 16) + ((gb_vector_integers)both >> 16);
-}
-
-GB_INLINE void gb_fold(gb_wide *sum, gb_narrow *narrow) {
-#pragma GCC unroll 4
-    for (int p = 0; p < GB_PARTS; p++)
-        sum->part[p] += gb_sum_halves(narrow->part[p]);
-    *narrow = gb_zero_narrow();
 }
 
 GB_INLINE void gb_fold_scaled(gb_wide *sum, const gb_wide *part, gb_narrow *narrow,
@@ -44,7 +18,7 @@ GB_INLINE void gb_fold_scaled(gb_wide *sum, const gb_wide *part, gb_narrow *narr
     (void)part;
 #pragma GCC unroll 4
     for (int p = 0; p < GB_PARTS; p++)
-        sum->part[p] += gb_sum_halves(narrow->part[p]) * scale[p];
+        sum->part[p] += gb_sum_pairs(narrow->part[p]) * scale[p];
     *narrow = gb_zero_narrow();
 }
 
@@ -77,7 +51,7 @@ GB_INLINE void gb_dot_bytes(gb_wide *sum, gb_codes codes, const int8_t *x) {
 #pragma GCC unroll 4
     for (int p = 0; p < GB_PARTS; p++) {
         const gb_byte_pairs q = gb_code_pairs(codes.part[p]);
-        sum->part[p] += gb_sum_halves(q.even * four.even) + gb_sum_halves(q.odd * four.odd);
+        sum->part[p] += gb_sum_pairs(q.even * four.even) + gb_sum_pairs(q.odd * four.odd);
     }
 }
 

@@ -5,8 +5,6 @@
 #ifndef GUMBEL_BACKENDS_CPU_KERNELS_VECTOR_LANES_DOTS_VNNI_H
 #define GUMBEL_BACKENDS_CPU_KERNELS_VECTOR_LANES_DOTS_VNNI_H
 
-#define GB_HAS_WIDE_DOTS 1
-
 #if defined(__AVX512VNNI__)
 enum { GB_TOKENS = 8, GB_BLOCKS = 2 };
 #else
@@ -14,31 +12,6 @@ enum { GB_TOKENS = 4, GB_BLOCKS = 1 };
 #endif
 
 enum { GB_BYTE_OFFSET = 0 };
-
-typedef struct gb_narrow {
-    char none;
-} gb_narrow;
-
-GB_INLINE int gb_narrow_steps(int bits) {
-    (void)bits;
-    return 1 << 30;
-}
-
-GB_INLINE gb_narrow gb_zero_narrow(void) {
-    return (gb_narrow){0};
-}
-
-GB_INLINE void gb_fold(gb_wide *sum, gb_narrow *narrow) {
-    (void)sum, (void)narrow;
-}
-
-GB_INLINE void gb_fold_scaled(gb_wide *sum, const gb_wide *part, gb_narrow *narrow,
-                              const gb_vector_integers *scale) {
-    (void)narrow;
-#pragma GCC unroll 4
-    for (int p = 0; p < GB_PARTS; p++)
-        sum->part[p] += part->part[p] * scale[p];
-}
 
 GB_INLINE void gb_dot_bytes(gb_wide *sum, gb_codes codes, const int8_t *x) {
 #if defined(__AVX512VNNI__)
