@@ -29,7 +29,7 @@ bool hub_join(const char *folder, const char *name, char path[HUB_PATH]) {
     return true;
 }
 
-gumbel_status hub_make_folder(const char *path, gumbel_error *error) {
+gumbel_status hub_make_folder(const char *path, mode_t mode, gumbel_error *error) {
     char made[HUB_PATH];
     if (strlen(path) >= sizeof made)
         return gb_fail(error, GUMBEL_ERROR_IO, "%s: the path is too long", path);
@@ -37,7 +37,7 @@ gumbel_status hub_make_folder(const char *path, gumbel_error *error) {
     for (char *slash = strchr(made + 1, '/');; slash = strchr(slash + 1, '/')) {
         if (slash)
             *slash = '\0';
-        if (mkdir(made, 0777) != 0 && errno != EEXIST && access(made, X_OK) != 0)
+        if (mkdir(made, mode) != 0 && errno != EEXIST && access(made, X_OK) != 0)
             return gb_fail_errno(error, errno, "%s", made);
         if (!slash)
             return GUMBEL_OK;

@@ -16,6 +16,8 @@
 #include "gumbel.h"
 #include "hub/names.h"
 
+#include <sys/types.h>
+
 /* The folder; false where the environment names none, or a path is too long. */
 bool hub_cache_folder(char path[HUB_PATH]);
 
@@ -40,7 +42,7 @@ bool hub_has_weights(const char *snapshot);
 /* "FOLDER/NAME"; path may be folder. False where it is too long. */
 bool hub_join(const char *folder, const char *name, char path[HUB_PATH]);
 
-/* Makes the folder and those above it where they are missing. Errors: IO naming the folder. */
-gumbel_status hub_make_folder(const char *path, gumbel_error *error);
+/* Makes the folder and those above it where they are missing, of that mode. Errors: IO naming the folder. */
+gumbel_status hub_make_folder(const char *path, mode_t mode, gumbel_error *error);
 
 #endif

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hub/gguf_names.h"
 
+#include "hub/names.h"
+
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -9,9 +12,7 @@
 enum { DIGITS = 5, ENDING = sizeof PART_ENDING - 1 };
 
 bool hub_is_gguf_model(const char *name) {
-    size_t length = strlen(name);
-    return length > 5 && strcmp(name + length - 5, ".gguf") == 0 && !strstr(name, "mmproj") &&
-           !strstr(name, "imatrix");
+    return hub_ends_with(name, ".gguf") && name[5] && !strstr(name, "mmproj") && !strstr(name, "imatrix");
 }
 
 const char *hub_part_number(const char *name) {
@@ -69,4 +70,18 @@ int hub_choose_gguf(const char *const *names, size_t count, const char *quant) {
         return count == 1 ? 0 : HUB_NO_GGUF;
     int usual = choose_quant(names, count, HUB_USUAL_QUANT);
     return usual == HUB_NO_GGUF ? HUB_SEVERAL_GGUFS : usual;
+}
+
+void hub_describe_names(const char *const *names, size_t count, char *text, size_t capacity) {
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < count; i++) {
+        size_t length = strlen(names[i]);
+        if (i > 0 && used + length + 32 > capacity) {
+            snprintf(text + used, capacity - used, " and %zu more", count - i);
+            return;
+        }
+        int written = snprintf(text + used, capacity - used, "%s%.100s", i ? ", " : "", names[i]);
+        used += (size_t)written < capacity - used ? (size_t)written : capacity - used - 1;
+    }
 }

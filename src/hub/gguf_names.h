@@ -34,4 +34,7 @@ enum { HUB_NO_GGUF = -1, HUB_SEVERAL_GGUFS = -2 };
  * none fits; HUB_SEVERAL_GGUFS: it is not clear which. */
 int hub_choose_gguf(const char *const *names, size_t count, const char *quant);
 
+/* "a, b and 3 more": as many as fit into capacity bytes, at least one. */
+void hub_describe_names(const char *const *names, size_t count, char *text, size_t capacity);
+
 #endif

@@ -68,7 +68,7 @@ gumbel_status hub_lock(const char *repository, const hub_callbacks *callbacks, i
     *lock = -1;
     if (!find_folder(repository, path))
         return gb_fail(error, GUMBEL_ERROR_IO, "%s: the path of its lock is too long", repository);
-    GB_TRY(hub_make_folder(path, error));
+    GB_TRY(hub_make_folder(path, 0777, error));
     if (!hub_join(path, "gumbel.lock", path))
         return gb_fail(error, GUMBEL_ERROR_IO, "%s: the path of its lock is too long", repository);
     return hub_lock_file(path, "downloads", repository, callbacks, lock, error);

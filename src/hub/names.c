@@ -43,6 +43,11 @@ bool hub_stays_below(const char *path) {
     }
 }
 
+bool hub_ends_with(const char *text, const char *ending) {
+    size_t length = strlen(text), tail = strlen(ending);
+    return length >= tail && strcmp(text + length - tail, ending) == 0;
+}
+
 bool hub_is_hash(const char *text, size_t length) {
     return strlen(text) == length && strspn(text, "0123456789abcdef") == length;
 }
@@ -85,9 +90,8 @@ static bool parse_rest(const char *rest, hub_name *name) {
 bool hub_parse_name(const char *text, hub_name *name) {
     *name = (hub_name){0};
     text = without_host(text);
-    size_t length = strlen(text), repository = repository_length(text);
-    bool is_program = length > 7 && strcmp(text + length - 7, ".gumbel") == 0;
-    if (repository > 0 && !is_program &&
+    size_t repository = repository_length(text);
+    if (repository > 0 && !hub_ends_with(text, ".gumbel") &&
         copy_part(name->repository, sizeof name->repository, text, repository) &&
         parse_rest(text + repository, name))
         return true;

@@ -34,6 +34,9 @@ bool hub_parse_name(const char *text, hub_name *name);
  * without "..", "." or empty parts, and without control characters. */
 bool hub_stays_below(const char *path);
 
+/* Whether text ends so. */
+bool hub_ends_with(const char *text, const char *ending);
+
 /* Whether text is all hexadecimal digits, in small letters, and has this length. */
 bool hub_is_hash(const char *text, size_t length);
 

@@ -143,7 +143,7 @@ static gumbel_status download(hub_plan *plan, unsigned connections, const hub_ca
     count_missing(plan);
     if (!hub_join(plan->folder, "blobs", blobs))
         return gb_fail(error, GUMBEL_ERROR_IO, "%s: the path is too long", plan->folder);
-    GB_TRY(hub_make_folder(blobs, error));
+    GB_TRY(hub_make_folder(blobs, 0777, error));
     GB_TRY(check_space(plan, blobs, error));
     GB_TRY(hub_transfer(plan, blobs, connections, callbacks, error));
     return hub_publish(plan, error);

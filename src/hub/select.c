@@ -10,11 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool ends_with(const char *text, const char *ending) {
-    size_t length = strlen(text), tail = strlen(ending);
-    return length >= tail && strcmp(text + length - tail, ending) == 0;
-}
-
 static bool begins_with(const char *text, const char *beginning) {
     return strncmp(text, beginning, strlen(beginning)) == 0;
 }
@@ -43,11 +38,12 @@ static void keep(hub_listing *listing, wanted_function wanted, const void *user)
 static bool is_checkpoint_file(const hub_file *file, const void *user) {
     (void)user;
     const char *name = file->name;
-    if (begins_with(name, "additional_chat_templates/") && ends_with(name, ".jinja"))
+    if (begins_with(name, "additional_chat_templates/") && hub_ends_with(name, ".jinja"))
         return is_top_level(strchr(name, '/') + 1);
     if (!is_top_level(name) || name[0] == '.' || begins_with(name, "consolidated"))
         return false;
-    return ends_with(name, ".safetensors") || ends_with(name, ".json") || ends_with(name, ".jinja");
+    return hub_ends_with(name, ".safetensors") || hub_ends_with(name, ".json") ||
+           hub_ends_with(name, ".jinja");
 }
 
 static bool has_safetensors(const hub_listing *listing) {
@@ -55,8 +51,8 @@ static bool has_safetensors(const hub_listing *listing) {
     for (size_t i = 0; i < listing->count; i++) {
         const char *name = listing->files[i].name;
         has_config = has_config || strcmp(name, "config.json") == 0;
-        has_weights =
-            has_weights || (is_checkpoint_file(&listing->files[i], NULL) && ends_with(name, ".safetensors"));
+        has_weights = has_weights ||
+                      (is_checkpoint_file(&listing->files[i], NULL) && hub_ends_with(name, ".safetensors"));
     }
     return has_config && has_weights;
 }
@@ -67,25 +63,10 @@ static bool is_same_gguf(const hub_file *file, const void *user) {
     return hub_is_same_gguf(file->name, user);
 }
 
-/* "a, b and 3 more" */
-static void describe(const char *const *names, size_t count, char *text, size_t capacity) {
-    size_t used = 0;
-    text[0] = '\0';
-    for (size_t i = 0; i < count; i++) {
-        size_t length = strlen(names[i]);
-        if (i > 0 && used + length + 32 > capacity) {
-            snprintf(text + used, capacity - used, " and %zu more", count - i);
-            return;
-        }
-        int written = snprintf(text + used, capacity - used, "%s%.100s", i ? ", " : "", names[i]);
-        used += (size_t)written < capacity - used ? (size_t)written : capacity - used - 1;
-    }
-}
-
 static gumbel_status refuse_choice(const hub_name *name, const char *const *models, size_t count,
                                    gumbel_error *error) {
     char list[320], quant[HUB_QUANT + 16] = "";
-    describe(models, count, list, sizeof list);
+    hub_describe_names(models, count, list, sizeof list);
     if (name->quant[0])
         snprintf(quant, sizeof quant, " of %s", name->quant);
     if (count == 0)

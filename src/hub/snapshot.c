@@ -29,7 +29,7 @@ bool hub_is_here(const hub_plan *plan, const hub_file *file) {
 static gumbel_status make_folder_of(const char *path, gumbel_error *error) {
     char folder[HUB_PATH];
     snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
-    return hub_make_folder(folder, error);
+    return hub_make_folder(folder, 0777, error);
 }
 
 /* "../../blobs/HASH", with one more step up for each folder of the name. */

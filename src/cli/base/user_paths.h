@@ -11,9 +11,6 @@
 /* Appends the path, with "~" and "~/..." replaced by the user's home as shells do. */
 void cli_add_user_path(gb_byte_buffer *text, const char *path);
 
-/* Makes each folder of the path that is missing, for the user alone. Errors: IO. */
-gumbel_status cli_make_folders(const char *path, gumbel_error *error);
-
 /* Appends the path of a file of that name in the folder for what programs keep between two runs:
  * $XDG_STATE_HOME/gumbel, or ~/.local/state/gumbel. The folder is made, for the user alone. False: there is
  * no place for it; nothing is appended. */

@@ -5,11 +5,11 @@
 #include "cli/base/files.h"
 #include "cli/base/report.h"
 #include "cli/base/signals.h"
-#include "cli/base/user_paths.h"
 #include "cli/cache/folder.h"
 #include "cli/checkpoint/checkpoint.h"
 #include "cli/checkpoint/fingerprint.h"
 #include "cli/checkpoint/names.h"
+#include "hub/cache.h"
 #include "hub/lock.h"
 
 #include <dirent.h>
@@ -44,7 +44,7 @@ static gumbel_status find_key(const cli_cache_entry *entry, char key[KEY_TEXT], 
 
 bool cli_cache_is_current(const cli_cache_entry *entry) {
     char key[KEY_TEXT];
-    return find_key(entry, key, NULL) == GUMBEL_OK && cli_ends_with(entry->name, key);
+    return find_key(entry, key, NULL) == GUMBEL_OK && hub_ends_with(entry->name, key);
 }
 
 /* Shorter ones are of older versions, and are listed to be removed. */
@@ -96,7 +96,7 @@ static void add_field(cli_cache_entry *entry, const char *text, size_t length) {
 static void add_last_name(cli_cache_entry *entry, const char *path) {
     const char *name = strrchr(path, '/') + 1;
     size_t length = strlen(name);
-    add_field(entry, name, cli_ends_with(name, ".gguf") ? length - 5 : length);
+    add_field(entry, name, hub_ends_with(name, ".gguf") ? length - 5 : length);
 }
 
 /* A recipe that is a file is known by its absolute path. */
@@ -234,7 +234,7 @@ static void place_key(const char *cache, const char *key, cli_cache_entry *entry
     cli_append_string(&name, key);
     for (size_t i = 0; i < others.count; i++) {
         cli_cache_entry *other = &others.items[i];
-        if (cli_ends_with(other->name, key)) {
+        if (hub_ends_with(other->name, key)) {
             gb_buffer_clear(&name);
             cli_append_string(&name, other->name);
         } else if (!superseded->folder && supersedes(entry, other)) {
@@ -255,7 +255,7 @@ gumbel_status cli_cache_find(const char *path, const char *repository, const cli
     GB_TRY(describe(path, repository, options, entry, error));
     GB_TRY(find_key(entry, key, error));
     GB_TRY(cli_cache_folder(&cache, error));
-    gumbel_status status = cli_make_folders(cache, error);
+    gumbel_status status = hub_make_folder(cache, 0700, error);
     if (status == GUMBEL_OK)
         status = cli_cache_check(cache, S_IFDIR, &is_there, error);
     if (status == GUMBEL_OK)

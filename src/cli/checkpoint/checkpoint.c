@@ -30,83 +30,62 @@ char *cli_canonical_path(const char *path) {
     return whole;
 }
 
-/* ---- Folders ------------------------------------------------------------------------------------------- */
-
-static bool has_file(const char *folder, const char *name) {
-    char *path = cli_join(folder, name);
-    bool is_there = access(path, F_OK) == 0;
-    free(path);
-    return is_there;
+static bool is_folder(const char *path) {
+    struct stat file;
+    return stat(path, &file) == 0 && S_ISDIR(file.st_mode);
 }
 
-/* A checkpoint's folder, or one with a GGUF, which quant chooses as cli_find_gguf says; shown is how a user
- * can name it. What it lacks otherwise the library says best. */
-static gumbel_status open_folder(const char *path, const char *shown, const char *quant,
-                                 cli_checkpoint *checkpoint, gumbel_error *error) {
-    char *gguf = NULL;
-    gumbel_status status = GUMBEL_OK;
-    if ((quant && quant[0]) || !has_file(path, "config.json"))
-        status = cli_find_gguf(path, shown, quant, &gguf, error);
-    if (status == GUMBEL_OK && quant && quant[0] && !gguf) {
+static bool has_config(const char *folder) {
+    char path[HUB_PATH];
+    return hub_join(folder, "config.json", path) && access(path, F_OK) == 0;
+}
+
+/* A file; or a folder with a checkpoint or a GGUF, which quant chooses as cli_find_gguf says; shown is how a
+ * user can name it. What it lacks otherwise the library says best. */
+static gumbel_status open_found(const char *path, const char *shown, const char *quant,
+                                cli_checkpoint *checkpoint, gumbel_error *error) {
+    bool is_asked = quant && quant[0];
+    if (is_folder(path) && (is_asked || !has_config(path)))
+        GB_TRY(cli_find_gguf(path, shown, quant, &checkpoint->path, error));
+    if (checkpoint->path)
+        return GUMBEL_OK;
+    if (is_folder(path) && is_asked) {
         checkpoint->is_absent = true;
         return gb_fail(error, GUMBEL_ERROR_IO, "%s: no .gguf of %s is there; get it with: gumbel pull %s:%s",
                        path, quant, shown, quant);
     }
-    if (status == GUMBEL_OK)
-        checkpoint->path = gguf ? cli_join(path, gguf) : copy(path);
-    free(gguf);
-    return status;
-}
-
-static gumbel_status refuse_file(const char *path, const char *file, cli_checkpoint *checkpoint,
-                                 gumbel_error *error) {
-    checkpoint->is_absent = true;
-    return gb_fail(error, GUMBEL_ERROR_IO, "%s: %s; get it with: gumbel pull %s/%s", path, strerror(errno),
-                   checkpoint->repository, file);
+    checkpoint->path = copy(path);
+    return GUMBEL_OK;
 }
 
 /* What name says of the repository whose folder is given; name is zeroed where the folder itself was named.
  */
 static gumbel_status open_repository(const char *folder, const hub_name *name, cli_checkpoint *checkpoint,
                                      gumbel_error *error) {
-    char snapshot[HUB_PATH];
-    gumbel_status status = hub_find_snapshot(folder, name->revision, snapshot, error);
-    checkpoint->is_absent = status != GUMBEL_OK;
-    if (status != GUMBEL_OK)
-        return status;
-    char *path = name->file[0] ? cli_join(snapshot, name->file) : copy(snapshot);
-    const char *shown = name->repository[0] ? name->repository : path;
-    struct stat information;
-    if (stat(path, &information) != 0)
-        status = refuse_file(path, name->file, checkpoint, error);
-    else if (S_ISDIR(information.st_mode))
-        status = open_folder(path, shown, name->quant, checkpoint, error);
-    else
-        checkpoint->path = copy(path);
-    free(path);
-    return status;
+    char path[HUB_PATH];
+    checkpoint->is_absent = true;
+    GB_TRY(hub_find_snapshot(folder, name->revision, path, error));
+    if (name->file[0] && (!hub_join(path, name->file, path) || access(path, F_OK) != 0))
+        return gb_fail(error, GUMBEL_ERROR_IO, "%s: %s; get it with: gumbel pull %s/%s", path,
+                       strerror(errno), checkpoint->repository, name->file);
+    checkpoint->is_absent = false;
+    return open_found(path, name->repository[0] ? name->repository : path, name->quant, checkpoint, error);
 }
 
 /* ---- What was named ------------------------------------------------------------------------------------ */
 
 /* A path that is there. */
-static gumbel_status open_path(const char *given, const struct stat *file, cli_checkpoint *checkpoint,
-                               gumbel_error *error) {
-    bool is_folder = S_ISDIR(file->st_mode);
-    if (!is_folder && !(S_ISREG(file->st_mode) && cli_is_gguf(given)))
+static gumbel_status open_path(const char *given, cli_checkpoint *checkpoint, gumbel_error *error) {
+    char repository[HUB_REPOSITORY];
+    if (!is_folder(given) && !cli_is_gguf(given))
         return GUMBEL_OK;
     char *whole = cli_canonical_path(given);
-    char repository[HUB_REPOSITORY];
     if (whole && hub_repository_of(whole, repository))
         checkpoint->repository = copy(repository);
     checkpoint->shown = copy(checkpoint->repository ? checkpoint->repository : given);
-    gumbel_status status = GUMBEL_OK;
-    if (!is_folder)
-        checkpoint->path = copy(given);
-    else if (checkpoint->repository && hub_is_repository(whole))
-        status = open_repository(whole, &(hub_name){0}, checkpoint, error);
-    else
-        status = open_folder(given, given, NULL, checkpoint, error);
+    bool is_repository = checkpoint->repository && hub_is_repository(whole);
+    gumbel_status status = is_repository ? open_repository(whole, &(hub_name){.file = ""}, checkpoint, error)
+                                         : open_found(given, given, NULL, checkpoint, error);
     free(whole);
     return status;
 }
@@ -137,7 +116,7 @@ gumbel_status cli_checkpoint_find(const char *given, cli_checkpoint *checkpoint,
     *checkpoint = (cli_checkpoint){0};
     struct stat file;
     if (stat(given, &file) == 0)
-        return open_path(given, &file, checkpoint, error);
+        return open_path(given, checkpoint, error);
     bool is_missing = errno == ENOENT || errno == ENOTDIR;
     hub_name name;
     return is_missing && hub_parse_name(given, &name) ? open_name(given, &name, checkpoint, error)
@@ -151,19 +130,13 @@ void cli_checkpoint_free(cli_checkpoint *checkpoint) {
     *checkpoint = (cli_checkpoint){0};
 }
 
-static bool is_folder(const char *path) {
-    struct stat file;
-    return stat(path, &file) == 0 && S_ISDIR(file.st_mode);
-}
-
 void cli_checkpoint_explain(const cli_checkpoint *checkpoint, gumbel_error *error) {
-    size_t used = strlen(error->message);
-    const char *path = checkpoint->path;
+    const char *path = checkpoint->path, *repository = checkpoint->repository;
     if (!path || error->status != GUMBEL_ERROR_IO || strncmp(error->message, path, strlen(path)) != 0)
         return;
-    if (checkpoint->repository)
-        snprintf(error->message + used, sizeof error->message - used, "; get it with: gumbel pull %s",
-                 checkpoint->repository);
-    else if (is_folder(path) && !has_file(path, "config.json"))
-        snprintf(error->message + used, sizeof error->message - used, ", and there is no .gguf either");
+    size_t used = strlen(error->message), room = sizeof error->message - used;
+    if (repository)
+        snprintf(error->message + used, room, "; get it with: gumbel pull %s", repository);
+    else if (is_folder(path) && !has_config(path))
+        snprintf(error->message + used, room, ", and there is no .gguf either");
 }

@@ -4,9 +4,9 @@
 #include "base/input_file.h"
 #include "cli/checkpoint/names.h"
 #include "hub/gguf_names.h"
+#include "hub/names.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -28,52 +28,44 @@ static void add_blocks(int descriptor, off_t size, gb_byte_buffer *print) {
     }
 }
 
-/* No output may replace a file that the program is made from, even where the program is in the cache. What
- * cannot be read is the export's to refuse, if it needs it. */
-static gumbel_status add_file(const char *path, const char *name, const struct stat *file,
-                              gb_byte_buffer *print, gumbel_error *error) {
-    GB_TRY(gb_note_input(path, file, error));
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    gb_buffer_append(print, name, strlen(name) + 1);
-    gb_buffer_append_u64(print, (uint64_t)file->st_size);
-    gb_buffer_append_u64(print, (uint64_t)file->st_mtim.tv_sec);
-    gb_buffer_append_u64(print, (uint64_t)file->st_mtim.tv_nsec);
-    add_blocks(descriptor, file->st_size, print);
-    if (descriptor >= 0)
-        close(descriptor);
-    return print->failed ? gb_fail(error, GUMBEL_ERROR_MEMORY, "%s: no memory for its hashes", path)
-                         : GUMBEL_OK;
-}
-
+/* gb_open_input sees to it that no output replaces a file that the program is made from. */
 gumbel_status cli_fingerprint_file(const char *path, const char *name, gb_byte_buffer *print,
                                    gumbel_error *error) {
     struct stat file;
-    return stat(path, &file) == 0 ? add_file(path, name, &file, print, error)
-                                  : gb_fail_errno(error, errno, "%s", path);
+    int descriptor;
+    GB_TRY(gb_open_input(path, &descriptor, &file, error));
+    gb_buffer_append(print, name, strlen(name) + 1);
+    gb_buffer_append_u64(print, (uint64_t)file.st_size);
+    gb_buffer_append_u64(print, (uint64_t)file.st_mtim.tv_sec);
+    gb_buffer_append_u64(print, (uint64_t)file.st_mtim.tv_nsec);
+    add_blocks(descriptor, file.st_size, print);
+    close(descriptor);
+    return print->failed ? gb_fail(error, GUMBEL_ERROR_MEMORY, "%s: no memory for its hashes", path)
+                         : GUMBEL_OK;
 }
 
 /* Whether an export of the folder, or of its GGUF of that name, may read the file. */
 static bool is_part(const char *name, const char *gguf) {
     return gguf ? hub_is_same_gguf(name, gguf)
-                : cli_ends_with(name, ".safetensors") || cli_ends_with(name, ".json") ||
-                      cli_ends_with(name, ".jinja");
+                : hub_ends_with(name, ".safetensors") || hub_ends_with(name, ".json") ||
+                      hub_ends_with(name, ".jinja");
 }
 
-/* In the order of names. A folder that cannot be read: errno says why. */
+/* In the order of names. What cannot be read is the export's to refuse, if it needs it. */
 static gumbel_status add_folder(const char *folder, const char *gguf, gb_byte_buffer *print,
                                 gumbel_error *error) {
     cli_names names = {0};
-    struct stat file;
-    gumbel_status status =
-        cli_names_read(&names, folder) ? GUMBEL_OK : gb_fail_errno(error, errno, "%s", folder);
-    for (size_t i = 0; i < names.count && status == GUMBEL_OK; i++) {
+    gumbel_status status = GUMBEL_OK;
+    if (!cli_names_read(&names, folder))
+        return gb_fail_errno(error, errno, "%s", folder);
+    for (size_t i = 0; i < names.count && status != GUMBEL_ERROR_MEMORY; i++) {
         char *path = cli_join(folder, names.items[i]);
-        if (is_part(names.items[i], gguf) && stat(path, &file) == 0 && S_ISREG(file.st_mode))
-            status = add_file(path, names.items[i], &file, print, error);
+        if (is_part(names.items[i], gguf))
+            status = cli_fingerprint_file(path, names.items[i], print, error);
         free(path);
     }
     cli_names_free(&names);
-    return status;
+    return status == GUMBEL_ERROR_MEMORY ? status : GUMBEL_OK;
 }
 
 /* The chat templates in a folder of their own. */
@@ -92,10 +84,9 @@ gumbel_status cli_fingerprint(const char *checkpoint, gb_byte_buffer *print, gum
         GB_TRY(add_folder(checkpoint, NULL, print, error));
         return add_templates(checkpoint, print, error);
     }
-    const char *slash = strrchr(checkpoint, '/');
-    char *folder =
-        slash ? cli_copy_text(checkpoint, (size_t)(slash - checkpoint) + 1) : cli_copy_text(".", 1);
-    gumbel_status status = add_folder(folder, slash ? slash + 1 : checkpoint, print, error);
+    const char *name = strrchr(checkpoint, '/') + 1;
+    char *folder = cli_copy_text(checkpoint, (size_t)(name - checkpoint));
+    gumbel_status status = add_folder(folder, name, print, error);
     free(folder);
     return status;
 }

@@ -9,7 +9,8 @@
 
 #include "base/byte_buffer.h"
 
-/* Adds the files that an export of the checkpoint may read: of a folder its *.safetensors, *.json and
+/* Adds the files that an export of the checkpoint, an absolute path, may read: of a folder its *.safetensors,
+ * *.json and
  * *.jinja, of a GGUF all its parts. Where they lie does not matter. Errors: IO. */
 gumbel_status cli_fingerprint(const char *checkpoint, gb_byte_buffer *print, gumbel_error *error);
 

@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "cli/checkpoint/names.h"
 #include "hub/gguf_names.h"
+#include "hub/names.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -23,21 +24,19 @@ bool cli_is_gguf(const char *path) {
     return found;
 }
 
-/* Adds the models in a folder; prefix: "" or the folder's name within another, with a slash. */
+/* Adds the models in a folder; prefix: "", or what leads to it from another. A part stands for the first. */
 static bool add_models(const char *path, const char *prefix, cli_names *models) {
     cli_names files = {0};
     bool is_read = cli_names_read(&files, path);
     for (size_t i = 0; i < files.count; i++) {
-        gb_byte_buffer name = {0};
+        char name[HUB_PATH];
         if (!hub_is_gguf_model(files.items[i]))
             continue;
-        cli_append_string(&name, prefix);
-        cli_append_string(&name, files.items[i]);
-        const char *number = hub_part_number(name.text);
+        snprintf(name, sizeof name, "%s%s", prefix, files.items[i]);
+        const char *number = hub_part_number(name);
         if (number)
-            memcpy(name.text + (number - name.text), "00001", 5);
-        cli_names_add(models, name.text);
-        gb_buffer_free(&name);
+            memcpy(name + (number - name), "00001", 5);
+        cli_names_add(models, name);
     }
     cli_names_free(&files);
     return is_read;
@@ -57,33 +56,32 @@ static void add_models_below(const char *path, cli_names *models) {
 
 /* The index of the model that is meant, or what hub_choose_gguf has for none. */
 static int choose(const cli_names *models, const char *quant) {
-    if (quant)
-        return hub_choose_gguf((const char *const *)models->items, models->count, quant);
-    return models->count == 0 ? HUB_NO_GGUF : models->count == 1 ? 0 : HUB_SEVERAL_GGUFS;
+    if (!quant && models->count > 1)
+        return HUB_SEVERAL_GGUFS;
+    return hub_choose_gguf((const char *const *)models->items, models->count, quant ? quant : "");
 }
 
 static gumbel_status refuse_choice(const cli_names *models, const char *shown, gumbel_error *error) {
     char list[256];
-    cli_names_describe(models, list, sizeof list);
+    hub_describe_names((const char *const *)models->items, models->count, list, sizeof list);
     return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "%s has %zu models: %s; name one of them, as in %s/%s",
                    shown, models->count, list, shown, models->items[0]);
 }
 
-gumbel_status cli_find_gguf(const char *path, const char *shown, const char *quant, char **name,
+gumbel_status cli_find_gguf(const char *path, const char *shown, const char *quant, char **gguf,
                             gumbel_error *error) {
     cli_names models = {0};
     gumbel_status status = GUMBEL_OK;
-    *name = NULL;
-    if (!add_models(path, "", &models)) {
+    *gguf = NULL;
+    if (!add_models(path, "", &models))
         return gb_fail_errno(error, errno, "%s", path);
-    }
     if (choose(&models, quant) == HUB_NO_GGUF)
         add_models_below(path, &models);
     int choice = choose(&models, quant);
     if (choice == HUB_SEVERAL_GGUFS)
         status = refuse_choice(&models, shown, error);
     else if (choice >= 0)
-        *name = cli_copy_text(models.items[choice], strlen(models.items[choice]));
+        *gguf = cli_join(path, models.items[choice]);
     cli_names_free(&models);
     return status;
 }

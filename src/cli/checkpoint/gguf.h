@@ -11,11 +11,10 @@
 bool cli_is_gguf(const char *path);
 
 /* Finds the one model among the .gguf files in the folder at path, or where there is none, in the folders
- * within it. Of several, quant (NULL: no choice) chooses as hub_choose_gguf does. *name becomes its path
- * within the folder, of a split one that of the first part, or NULL where there is none; free with free().
- * shown is how a user can name the folder. Errors: ARGUMENT where there are several models, naming them; IO.
- */
-gumbel_status cli_find_gguf(const char *path, const char *shown, const char *quant, char **name,
+ * within it. Of several, quant (NULL: no choice) chooses as hub_choose_gguf does. *gguf becomes its path, of
+ * a split one that of the first part, or NULL where there is none; free with free(). shown is how a user can
+ * name the folder. Errors: ARGUMENT where there are several models, naming them; IO. */
+gumbel_status cli_find_gguf(const char *path, const char *shown, const char *quant, char **gguf,
                             gumbel_error *error);
 
 #endif

@@ -2,7 +2,6 @@
 #include "cli/checkpoint/names.h"
 
 #include <dirent.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,30 +34,10 @@ bool cli_names_read(cli_names *names, const char *path) {
     return true;
 }
 
-void cli_names_describe(const cli_names *names, char *text, size_t capacity) {
-    enum { MORE = sizeof " and 18446744073709551615 more" };
-    size_t used = 0;
-    text[0] = '\0';
-    for (size_t i = 0; i < names->count; i++) {
-        size_t needed = strlen(names->items[i]) + 2;
-        if (i > 0 && used + needed + MORE > capacity) {
-            snprintf(text + used, capacity - used, " and %zu more", names->count - i);
-            return;
-        }
-        int length = snprintf(text + used, capacity - used, "%s%s", i ? ", " : "", names->items[i]);
-        used += (size_t)length < capacity - used ? (size_t)length : capacity - used - 1;
-    }
-}
-
 char *cli_join(const char *folder, const char *name) {
     gb_byte_buffer path = {0};
     cli_append_string(&path, folder);
     cli_append_string(&path, "/");
     cli_append_string(&path, name);
     return path.text;
-}
-
-bool cli_ends_with(const char *text, const char *ending) {
-    size_t length = strlen(text), tail = strlen(ending);
-    return length >= tail && strcmp(text + length - tail, ending) == 0;
 }

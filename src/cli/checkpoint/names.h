@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Names of the files in a folder, and lists of names for messages.
+ * Names of the files in a folder.
  */
 #ifndef GUMBEL_CLI_CHECKPOINT_NAMES_H
 #define GUMBEL_CLI_CHECKPOINT_NAMES_H
@@ -22,13 +22,7 @@ void cli_names_free(cli_names *names);
  * read; errno says why. */
 bool cli_names_read(cli_names *names, const char *path);
 
-/* "a, b, c and 2 more": as many as fit, at least one. */
-void cli_names_describe(const cli_names *names, char *text, size_t capacity);
-
 /* "FOLDER/NAME" in new memory. */
 char *cli_join(const char *folder, const char *name);
-
-/* Whether text ends so. */
-bool cli_ends_with(const char *text, const char *ending);
 
 #endif

@@ -19,9 +19,8 @@ static bool may_pull(int mode) {
 /* Whether weights are missing in a snapshot that was found; what a user's own folder lacks is theirs. */
 static bool lacks_weights(const char *given, const cli_checkpoint *checkpoint) {
     const char *path = checkpoint->path;
-    size_t length = path ? strlen(path) : 0;
-    bool is_gguf = length > 5 && strcmp(path + length - 5, ".gguf") == 0;
-    return path && !is_gguf && checkpoint->repository && access(given, F_OK) != 0 && !hub_has_weights(path);
+    return path && !hub_ends_with(path, ".gguf") && checkpoint->repository && access(given, F_OK) != 0 &&
+           !hub_has_weights(path);
 }
 
 /* What looks like a name of the hub may be a path that was mistyped. */
