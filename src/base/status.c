@@ -142,3 +142,7 @@ gumbel_status gb_prefix(gumbel_error *error, gumbel_status status, const char *f
     va_end(arguments);
     return status;
 }
+
+gumbel_status gb_no_memory(gumbel_error *error, const char *what) {
+    return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for %s", what);
+}

@@ -31,6 +31,9 @@ gumbel_status gb_fail_errno(gumbel_error *error, int errno_value, const char *fo
  * that error holds, so that a caller can add its file or tensor name on the way up. */
 gumbel_status gb_prefix(gumbel_error *error, gumbel_status status, const char *format, ...) GB_PRINTF(3, 4);
 
+/* Fails with MEMORY and "no memory for " what. */
+gumbel_status gb_no_memory(gumbel_error *error, const char *what);
+
 /* Passes a failure on: `GB_TRY(gb_map_file(path, &map, error));` */
 #define GB_TRY(expression)                                                                                   \
     do {                                                                                                     \

@@ -21,10 +21,6 @@ typedef struct choosing {
     size_t count;
 } choosing;
 
-static gumbel_status no_memory(gumbel_error *error) {
-    return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for choosing widths");
-}
-
 static bool reserve(choosing *c) {
     const size_t count = c->program->constant_count;
     c->formats = gb_allocate(count, sizeof *c->formats);
@@ -88,7 +84,7 @@ static bool set_formats(const choosing *c, uint32_t widening, bool is_wide) {
 
 static gumbel_status measure_file(const choosing *c, gb_file_size *size, gumbel_error *error) {
     GB_TRY(gb_program_choose_packings(c->program, c->request->order, error));
-    return gb_program_file_size(c->program, size) ? GUMBEL_OK : no_memory(error);
+    return gb_program_file_size(c->program, size) ? GUMBEL_OK : gb_no_memory(error, "choosing widths");
 }
 
 static gumbel_status measure_bytes(choosing *c, const gb_file_size *least, gumbel_error *error) {
@@ -120,7 +116,7 @@ static gumbel_status measure_gain(const choosing *c, uint32_t index, double *gai
     if (!gb_constant_matrix(&c->program->constants[index], &matrix.rows, &matrix.columns) ||
         !gb_measure_loss(&matrix, &c->formats[index], source.method, gb_export_threads(), &narrow_loss) ||
         !gb_measure_loss(&matrix, &wide, GB_METHOD_MIN_MAX, gb_export_threads(), &wide_loss))
-        return no_memory(error);
+        return gb_no_memory(error, "choosing widths");
     if (source.is_mapped)
         gb_release_stacked(&source.data, 0, matrix.rows, matrix.columns * gb_dtype_size(source.dtype));
     *gain = narrow_loss - wide_loss;
@@ -172,7 +168,7 @@ static uint64_t room_beside(const gb_file_size *least, uint64_t size) {
 static gumbel_status mark(const choosing *c, gb_wide_choice *choice, gumbel_error *error) {
     choice->is_wide = gb_allocate(c->program->constant_count, sizeof *choice->is_wide);
     if (!choice->is_wide)
-        return no_memory(error);
+        return gb_no_memory(error, "choosing widths");
     for (uint32_t i = 0; i < c->program->constant_count; i++) {
         const bool is_candidate = c->widening_of[i] != NONE;
         choice->is_wide[i] = is_candidate && c->widenings[c->widening_of[i]].is_taken;
@@ -185,7 +181,7 @@ static gumbel_status mark(const choosing *c, gb_wide_choice *choice, gumbel_erro
 static gumbel_status choose(choosing *c, gb_wide_choice *choice, gumbel_error *error) {
     gb_file_size least;
     if (!reserve(c))
-        return no_memory(error);
+        return gb_no_memory(error, "choosing widths");
     GB_TRY(find_widenings(c, error));
     GB_TRY(measure_least(c, &least, error));
     GB_TRY(measure_bytes(c, &least, error));

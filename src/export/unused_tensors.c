@@ -69,10 +69,6 @@ static int compare_names(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static gumbel_status no_memory(gumbel_error *error) {
-    return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the names of used tensors");
-}
-
 /* Names are compared as the file has them, where a bias or a scale stands beside its weight. */
 static const char *file_name_at(const gb_checkpoint *checkpoint, size_t index, char text[GB_FILE_NAME]) {
     return gb_checkpoint_file_name(checkpoint, gb_checkpoint_at(checkpoint, index)->name, text);
@@ -91,10 +87,10 @@ static gumbel_status list_used(const gb_checkpoint *checkpoint, const gb_weights
     const size_t count = gb_checkpoint_count(checkpoint);
     used->names = gb_allocate(count, sizeof *used->names);
     if (!used->names)
-        return no_memory(error);
+        return gb_no_memory(error, "the names of used tensors");
     for (size_t i = 0; i < count; i++)
         if (gb_weights_uses(weights, i) && !add_name(used, file_name_at(checkpoint, i, text)))
-            return no_memory(error);
+            return gb_no_memory(error, "the names of used tensors");
     if (used->count > 1)
         qsort(used->names, used->count, sizeof *used->names, compare_names);
     return GUMBEL_OK;

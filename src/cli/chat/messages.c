@@ -16,17 +16,13 @@ static int add(const char *bytes, size_t length, void *text) {
     return 0;
 }
 
-static gumbel_status no_memory(gumbel_error *error) {
-    return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for messages");
-}
-
 /* NULL for none. Free the text. */
 static gumbel_status dump(const json_t *value, char **text, gumbel_error *error) {
     gb_byte_buffer written = {0};
     const bool failed =
         value && !json_is_null(value) && json_dump_callback(value, add, &written, JSON_COMPACT) != 0;
     *text = written.text;
-    return failed ? no_memory(error) : GUMBEL_OK;
+    return failed ? gb_no_memory(error, "messages") : GUMBEL_OK;
 }
 
 gumbel_status cli_messages_parse(const char *name, const char *json, size_t length, cli_messages *messages,
@@ -129,7 +125,7 @@ gumbel_status cli_messages_set_system(gumbel_conversation *conversation, const c
         gumbel_conversation_truncate(conversation, 0);
         status = gumbel_conversation_add_json(conversation, after.text, error);
     } else
-        status = no_memory(error);
+        status = gb_no_memory(error, "messages");
     gb_buffer_free(&before);
     gb_buffer_free(&after);
     return status;

@@ -205,21 +205,32 @@ static gumbel_status open_weights(gb_checkpoint *checkpoint, gumbel_error *error
     return status;
 }
 
-gumbel_status gb_checkpoint_open(const char *directory, gb_checkpoint **checkpoint, gumbel_error *error) {
+static void sort_tensors(gb_checkpoint *checkpoint) {
+    if (checkpoint->tensor_count > 1)
+        qsort(checkpoint->tensors, checkpoint->tensor_count, sizeof *checkpoint->tensors, compare_tensors);
+}
+
+/* Closes a checkpoint that could not be filled; returns the status. */
+static gumbel_status finish(gumbel_status status, gb_checkpoint **checkpoint) {
+    if (status == GUMBEL_OK)
+        return GUMBEL_OK;
+    gb_checkpoint_close(*checkpoint);
     *checkpoint = NULL;
-    gb_checkpoint *opened = gb_allocate(1, sizeof *opened);
-    if (!opened)
-        return out_of_memory(error);
-    opened->directory = gb_copy_string(directory, strlen(directory));
-    gumbel_status status = opened->directory ? open_weights(opened, error) : out_of_memory(error);
-    if (status != GUMBEL_OK) {
-        gb_checkpoint_close(opened);
-        return status;
-    }
-    if (opened->tensor_count > 0)
-        qsort(opened->tensors, opened->tensor_count, sizeof *opened->tensors, compare_tensors);
-    *checkpoint = opened;
-    return GUMBEL_OK;
+    return status;
+}
+
+static gumbel_status create(const char *name, gb_checkpoint **checkpoint, gumbel_error *error) {
+    gb_checkpoint *made = *checkpoint = gb_allocate(1, sizeof *made);
+    if (made)
+        made->directory = gb_copy_string(name, strlen(name));
+    return finish(made && made->directory ? GUMBEL_OK : out_of_memory(error), checkpoint);
+}
+
+gumbel_status gb_checkpoint_open(const char *directory, gb_checkpoint **checkpoint, gumbel_error *error) {
+    GB_TRY(create(directory, checkpoint, error));
+    const gumbel_status status = open_weights(*checkpoint, error);
+    sort_tensors(*checkpoint);
+    return finish(status, checkpoint);
 }
 
 static gumbel_status add_parsed(gb_checkpoint *checkpoint, const uint8_t *data, size_t size,
@@ -231,33 +242,21 @@ static gumbel_status add_parsed(gb_checkpoint *checkpoint, const uint8_t *data, 
         only->file.tensors[i].is_in_memory = true;
         GB_TRY(add_tensor(checkpoint, &only->file.tensors[i], error));
     }
-    if (checkpoint->tensor_count > 0)
-        qsort(checkpoint->tensors, checkpoint->tensor_count, sizeof *checkpoint->tensors, compare_tensors);
+    sort_tensors(checkpoint);
     return GUMBEL_OK;
 }
 
 gumbel_status gb_checkpoint_parse(const char *name, const uint8_t *data, size_t size,
                                   gb_checkpoint **checkpoint, gumbel_error *error) {
-    *checkpoint = NULL;
-    gb_checkpoint *made = gb_allocate(1, sizeof *made);
-    if (!made)
-        return out_of_memory(error);
-    made->directory = gb_copy_string(name, strlen(name));
-    gumbel_status status = made->directory ? add_parsed(made, data, size, error) : out_of_memory(error);
-    if (status != GUMBEL_OK) {
-        gb_checkpoint_close(made);
-        return status;
-    }
-    *checkpoint = made;
-    return GUMBEL_OK;
+    GB_TRY(create(name, checkpoint, error));
+    return finish(add_parsed(*checkpoint, data, size, error), checkpoint);
 }
 
 static gumbel_status add_all(gb_checkpoint *checkpoint, const gb_tensor *tensors, size_t count,
                              gumbel_error *error) {
     for (size_t i = 0; i < count; i++)
         GB_TRY(add_tensor(checkpoint, &tensors[i], error));
-    if (count > 1)
-        qsort(checkpoint->tensors, count, sizeof *checkpoint->tensors, compare_tensors);
+    sort_tensors(checkpoint);
     for (size_t i = 1; i < count; i++)
         if (strcmp(checkpoint->tensors[i - 1]->name, checkpoint->tensors[i]->name) == 0)
             return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: tensor %s stands twice", checkpoint->directory,
@@ -268,19 +267,10 @@ static gumbel_status add_all(gb_checkpoint *checkpoint, const gb_tensor *tensors
 gumbel_status gb_checkpoint_of(const char *path, const gb_tensor *tensors, size_t count,
                                gb_file_name file_name, const void *user, gb_checkpoint **checkpoint,
                                gumbel_error *error) {
-    *checkpoint = NULL;
-    gb_checkpoint *made = gb_allocate(1, sizeof *made);
-    if (!made)
-        return out_of_memory(error);
-    *made = (gb_checkpoint){
-        .directory = gb_copy_string(path, strlen(path)), .file_name = file_name, .file_name_user = user};
-    gumbel_status status = made->directory ? add_all(made, tensors, count, error) : out_of_memory(error);
-    if (status != GUMBEL_OK) {
-        gb_checkpoint_close(made);
-        return status;
-    }
-    *checkpoint = made;
-    return GUMBEL_OK;
+    GB_TRY(create(path, checkpoint, error));
+    (*checkpoint)->file_name = file_name;
+    (*checkpoint)->file_name_user = user;
+    return finish(add_all(*checkpoint, tensors, count, error), checkpoint);
 }
 
 void gb_checkpoint_close(gb_checkpoint *checkpoint) {

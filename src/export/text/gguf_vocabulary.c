@@ -26,10 +26,6 @@ typedef struct lists {
     bool specials_strip;              /* special tokens take the white space behind them */
 } lists;
 
-static gumbel_status no_memory(gumbel_error *error) {
-    return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the tokenizer");
-}
-
 static gumbel_status need_list(const gb_gguf *file, const char *key, gb_gguf_type item_type,
                                const gb_gguf_value **list, gumbel_error *error) {
     *list = gb_gguf_find(file, key);
@@ -125,7 +121,7 @@ static gumbel_status add_added(const lists *l, const entry *token, gumbel_error 
         json_pack("{s:I, s:o, s:b, s:b, s:b, s:b, s:b}", "id", (json_int_t)token->id, "content", spelling,
                   "special", gb_gguf_is_special(l->kind, token->type, &token->spelling), "normalized", false,
                   "lstrip", false, "rstrip", strips_right(l, token), "single_word", false);
-    return json_array_append_new(l->added, added) == 0 ? GUMBEL_OK : no_memory(error);
+    return json_array_append_new(l->added, added) == 0 ? GUMBEL_OK : gb_no_memory(error, "the tokenizer");
 }
 
 /* Of tokens that are spelled alike the first one is meant by the spelling; the others only decode. */
@@ -135,7 +131,8 @@ static gumbel_status add_spelling(const lists *l, const entry *token, gumbel_err
     json_t *list = is_outside(l, token) ? l->outside : l->vocab;
     if (json_object_getn(l->vocab, text, length) || json_object_getn(l->outside, text, length)) {
         json_t *again = json_pack("[I, s%]", (json_int_t)token->id, text, length);
-        return json_array_append_new(l->repeated, again) == 0 ? GUMBEL_OK : no_memory(error);
+        return json_array_append_new(l->repeated, again) == 0 ? GUMBEL_OK
+                                                              : gb_no_memory(error, "the tokenizer");
     }
     return json_object_setn_new(list, text, length, json_integer((json_int_t)token->id)) == 0
                ? GUMBEL_OK
@@ -169,7 +166,7 @@ static gumbel_status add_merges(const gb_gguf *file, json_t *model, gumbel_error
     const gb_gguf_value *merges;
     json_t *list = json_array();
     if (json_object_set_new(model, "merges", list) != 0)
-        return no_memory(error);
+        return gb_no_memory(error, "the tokenizer");
     GB_TRY(need_list(file, KEY("merges"), GB_GGUF_STRING, &merges, error));
     gb_gguf_items items = gb_gguf_items_of(merges);
     gb_gguf_value merge;
@@ -184,7 +181,7 @@ static gumbel_status add_scores(const gb_gguf *file, const gb_gguf_value *tokens
     const gb_gguf_value *scores;
     json_t *list = json_array();
     if (json_object_set_new(model, "scores", list) != 0)
-        return no_memory(error);
+        return gb_no_memory(error, "the tokenizer");
     GB_TRY(need_list_of(file, KEY("scores"), GB_GGUF_FLOAT32, tokens, &scores, error));
     gb_gguf_items items = gb_gguf_items_of(scores);
     gb_gguf_value item;
@@ -194,7 +191,7 @@ static gumbel_status add_scores(const gb_gguf *file, const gb_gguf_value *tokens
         if (!isfinite(score))
             return BROKEN(KEY("scores") ": that of token %" PRIu64 " is not a finite number", i);
         if (json_array_append_new(list, json_real(score)) != 0)
-            return no_memory(error);
+            return gb_no_memory(error, "the tokenizer");
     }
     return GUMBEL_OK;
 }
@@ -221,7 +218,8 @@ gumbel_status gb_gguf_add_vocabulary(const gb_gguf *file, const gb_tokenizer_kin
     const bool is_whole = json_object_set_new(model, "vocab", l.vocab) == 0 &&
                           json_object_set_new(model, "repeated", l.repeated) == 0 &&
                           json_object_set_new(root, "added_tokens", l.added) == 0 && l.outside;
-    const gumbel_status status = is_whole ? fill(file, &l, model, error) : no_memory(error);
+    const gumbel_status status =
+        is_whole ? fill(file, &l, model, error) : gb_no_memory(error, "the tokenizer");
     json_decref(l.outside);
     return status;
 }

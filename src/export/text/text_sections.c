@@ -121,6 +121,15 @@ static gumbel_status write_chat(gb_chat_section *chat, gumbel_log_callback log, 
                                  : GUMBEL_OK;
 }
 
+/* After the tokenizer: templates were read with that status. */
+static gumbel_status finish(gumbel_status status, gb_chat_section *chat, gumbel_log_callback log,
+                            void *log_user, gb_text_sections *sections, gumbel_error *error) {
+    if (status == GUMBEL_OK)
+        status = write_chat(chat, log, log_user, sections, error);
+    gb_chat_section_free(chat);
+    return status == GUMBEL_OK ? resolve_tokens(sections, error) : status;
+}
+
 gumbel_status gb_read_text_sections(const char *directory, gumbel_log_callback log, void *log_user,
                                     gb_text_sections *sections, gumbel_error *error) {
     char path[MAX_PATH];
@@ -134,12 +143,7 @@ gumbel_status gb_read_text_sections(const char *directory, gumbel_log_callback l
     }
     GB_TRY(gb_read_tokenizer_json(path, &sections->tokenizer, error));
     gb_chat_section chat = {0};
-    gumbel_status status = gb_read_chat_templates(directory, &chat, error);
-    if (status == GUMBEL_OK)
-        status = write_chat(&chat, log, log_user, sections, error);
-    gb_chat_section_free(&chat);
-    GB_TRY(status);
-    return resolve_tokens(sections, error);
+    return finish(gb_read_chat_templates(directory, &chat, error), &chat, log, log_user, sections, error);
 }
 
 gumbel_status gb_read_gguf_text_sections(const gb_gguf *file, const char *path, gumbel_log_callback log,
@@ -153,12 +157,8 @@ gumbel_status gb_read_gguf_text_sections(const gb_gguf *file, const char *path, 
     }
     GB_TRY(gb_read_gguf_tokenizer(file, path, &sections->tokenizer, error));
     gb_chat_section chat = {0};
-    gumbel_status status = gb_read_gguf_chat_templates(file, path, &chat, error);
-    if (status == GUMBEL_OK)
-        status = write_chat(&chat, log, log_user, sections, error);
-    gb_chat_section_free(&chat);
-    GB_TRY(status);
-    return resolve_tokens(sections, error);
+    return finish(gb_read_gguf_chat_templates(file, path, &chat, error), &chat, log, log_user, sections,
+                  error);
 }
 
 void gb_text_sections_free(gb_text_sections *sections) {

@@ -19,10 +19,6 @@ bool gb_gguf_has_tokenizer(const gb_gguf *file) {
     return model && !gb_gguf_is_text(model, "none") && !gb_gguf_is_text(model, "no_vocab");
 }
 
-static gumbel_status no_memory(gumbel_error *error) {
-    return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the tokenizer");
-}
-
 /* ---- Single tokens ---- */
 
 /* The token whose id the key holds, or of the id fallback where it is absent, with its spelling; *id -1:
@@ -72,7 +68,7 @@ static gumbel_status add_around(int64_t bos, int64_t eos, json_t *root, gumbel_e
     json_t *processor = json_pack("{s:s, s:o, s:o}", "type", "TemplateProcessing", "single", single,
                                   "special_tokens", tokens);
     failed |= json_object_set_new(root, "post_processor", processor) != 0;
-    return failed ? no_memory(error) : GUMBEL_OK;
+    return failed ? gb_no_memory(error, "the tokenizer") : GUMBEL_OK;
 }
 
 /* Whether texts begin with bos. */
@@ -94,8 +90,9 @@ static gumbel_status add_unknown(const gb_gguf *file, const gb_gguf_value *token
                    ? BROKEN(KEY("unknown_token_id") ": the token is user-defined or unused, expected one of "
                                                     "the model's")
                    : GUMBEL_OK;
-    return json_object_set_new(model, "unk_token", json_stringn(text, length)) == 0 ? GUMBEL_OK
-                                                                                    : no_memory(error);
+    return json_object_set_new(model, "unk_token", json_stringn(text, length)) == 0
+               ? GUMBEL_OK
+               : gb_no_memory(error, "the tokenizer");
 }
 
 static gumbel_status add_named(const gb_gguf *file, const gb_gguf_tokenizer *tokenizer, json_t *root,
@@ -127,7 +124,8 @@ static gumbel_status convert(const gb_gguf *file, gb_byte_buffer *bytes, gumbel_
     GB_TRY(gb_gguf_tokenizer_need(file, &tokenizer, error));
     const bool has_prefix = flag(file, KEY("add_space_prefix"), tokenizer.kind->has_space_prefix);
     json_t *root = gb_gguf_tokenizer_rules(&tokenizer, tokenizer.kind->has_space_prefix && has_prefix);
-    const gumbel_status status = root ? convert_with(file, &tokenizer, root, bytes, error) : no_memory(error);
+    const gumbel_status status =
+        root ? convert_with(file, &tokenizer, root, bytes, error) : gb_no_memory(error, "the tokenizer");
     json_decref(root);
     return status;
 }

@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-static bool take_top(const char *name, const json_t *value, server_request *request,
-                     server_failure *failure) {
+bool server_take_top_logprobs(const char *name, json_t *value, server_request *request,
+                              server_failure *failure) {
     int64_t count;
     if (!server_read_integer(name, value, 0, GUMBEL_TOP_LOGPROBS_LIMIT, &count, failure))
         return false;
@@ -20,7 +20,7 @@ bool server_take_logprobs(const char *name, json_t *value, server_request *reque
     if (request->route == SERVER_CHAT)
         return server_read_bool(name, value, &request->wants_logprobs, failure);
     request->wants_logprobs = true;
-    return take_top(name, value, request, failure);
+    return server_take_top_logprobs(name, value, request, failure);
 }
 
 /* llama.cpp's; thoughts are taken apart unless it is none. */
@@ -41,11 +41,6 @@ bool server_take_prompt_logprobs(const char *name, json_t *value, server_request
     request->wants_prompt_logprobs = true;
     request->prompt_top_logprobs = (uint32_t)count;
     return true;
-}
-
-bool server_take_top_logprobs(const char *name, json_t *value, server_request *request,
-                              server_failure *failure) {
-    return take_top(name, value, request, failure);
 }
 
 bool server_take_stream_options(const char *name, json_t *value, server_request *request,

@@ -54,7 +54,7 @@ static void warn_of_tools(server_exchange *exchange, const server_request *reque
     gb_buffer_free(&text);
 }
 
-static void answer(server *s, server_exchange *exchange, const server_protocol *protocol) {
+void server_answer_route(server *s, server_exchange *exchange, const server_protocol *protocol) {
     server_failure failure = {0};
     server_generation *generation = calloc(1, sizeof *generation);
     if (!generation) {
@@ -74,26 +74,6 @@ static void answer(server *s, server_exchange *exchange, const server_protocol *
         server_reply_failure(exchange, &failure);
     else
         atomic_fetch_add(&s->metrics.disconnects, 1); /* without a reply the connection ends */
-}
-
-void server_completions_route(server *s, server_exchange *exchange, const char *rest) {
-    (void)rest;
-    answer(s, exchange, &server_completions);
-}
-
-void server_chat_route(server *s, server_exchange *exchange, const char *rest) {
-    (void)rest;
-    answer(s, exchange, &server_chat);
-}
-
-void server_responses_route(server *s, server_exchange *exchange, const char *rest) {
-    (void)rest;
-    answer(s, exchange, &server_responses_api);
-}
-
-void server_messages_route(server *s, server_exchange *exchange, const char *rest) {
-    (void)rest;
-    answer(s, exchange, &server_messages_api);
 }
 
 void server_count_tokens_route(server *s, server_exchange *exchange, const char *rest) {

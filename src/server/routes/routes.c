@@ -12,29 +12,30 @@
 typedef struct route {
     const char *method, *path; /* a path that ends in a slash goes on */
     server_handler *handle;
-    bool is_open; /* without a key */
+    const server_protocol *protocol; /* of a route that generates; NULL: handle answers */
+    bool is_open;                    /* without a key */
 } route;
 
 static const route routes[] = {
-    {"POST", "/v1/chat/completions", server_chat_route, false},
-    {"POST", "/v1/completions", server_completions_route, false},
-    {"POST", "/v1/responses", server_responses_route, false},
-    {"GET", "/v1/responses/", server_stored_route, false},
-    {"DELETE", "/v1/responses/", server_forget_route, false},
-    {"POST", "/v1/messages", server_messages_route, false},
-    {"POST", "/v1/messages/count_tokens", server_count_tokens_route, false},
-    {"GET", "/v1/models", server_models_route, false},
-    {"GET", "/v1/models/", server_models_route, false},
-    {"POST", "/tokenize", server_tokenize_route, false},
-    {"POST", "/detokenize", server_detokenize_route, false},
-    {"POST", "/apply-template", server_template_route, false},
-    {"GET", "/tokenizer_info", server_tokenizer_info_route, false},
-    {"GET", "/health", server_health_route, true},
-    {"GET", "/ready", server_ready_route, false},
-    {"GET", "/version", server_version_route, false},
-    {"GET", "/metrics", server_metrics_route, false},
-    {"GET", "/", server_page_route, false},
-    {"GET", "/page/", server_page_route, false},
+    {"POST", "/v1/chat/completions", .protocol = &server_chat},
+    {"POST", "/v1/completions", .protocol = &server_completions},
+    {"POST", "/v1/responses", .protocol = &server_responses_api},
+    {"GET", "/v1/responses/", .handle = server_stored_route},
+    {"DELETE", "/v1/responses/", .handle = server_forget_route},
+    {"POST", "/v1/messages", .protocol = &server_messages_api},
+    {"POST", "/v1/messages/count_tokens", .handle = server_count_tokens_route},
+    {"GET", "/v1/models", .handle = server_models_route},
+    {"GET", "/v1/models/", .handle = server_models_route},
+    {"POST", "/tokenize", .handle = server_tokenize_route},
+    {"POST", "/detokenize", .handle = server_detokenize_route},
+    {"POST", "/apply-template", .handle = server_template_route},
+    {"GET", "/tokenizer_info", .handle = server_tokenizer_info_route},
+    {"GET", "/health", .handle = server_health_route, .is_open = true},
+    {"GET", "/ready", .handle = server_ready_route},
+    {"GET", "/version", .handle = server_version_route},
+    {"GET", "/metrics", .handle = server_metrics_route},
+    {"GET", "/", .handle = server_page_route},
+    {"GET", "/page/", .handle = server_page_route},
 };
 enum { ROUTES = sizeof routes / sizeof *routes };
 
@@ -148,6 +149,8 @@ void server_handle(void *user, server_exchange *exchange) {
     const route *r = exchange->failure.status == 0 ? find_route(exchange, &exchange->failure) : NULL;
     if (exchange->failure.status != 0)
         server_reply_failure(exchange, &exchange->failure);
+    else if (r->protocol)
+        server_answer_route(user, exchange, r->protocol);
     else
         r->handle(user, exchange, exchange->path + strlen(r->path));
 }

@@ -5,10 +5,9 @@
 #ifndef GUMBEL_SERVER_ROUTES_ROUTES_H
 #define GUMBEL_SERVER_ROUTES_ROUTES_H
 
-#include "server/fields/request.h"
-#include "server/http/exchange.h"
 #include "server/models.h"
 #include "server/options.h"
+#include "server/protocols/protocol.h"
 
 /* Callbacks of server_http_options; user is the server. */
 bool server_admit(void *user, server_exchange *exchange);
@@ -18,8 +17,10 @@ void server_note_done(void *user, int status);
 /* What a route does: it replies. rest is the path behind the route's own. */
 typedef void server_handler(server *s, server_exchange *exchange, const char *rest);
 
-server_handler server_completions_route, server_chat_route, server_responses_route, server_messages_route,
-    server_count_tokens_route, server_models_route, server_tokenize_route, server_detokenize_route,
+/* Answers by the protocol of a route that generates. */
+void server_answer_route(server *s, server_exchange *exchange, const server_protocol *protocol);
+
+server_handler server_count_tokens_route, server_models_route, server_tokenize_route, server_detokenize_route,
     server_template_route, server_tokenizer_info_route, server_health_route, server_ready_route,
     server_version_route, server_metrics_route, server_stored_route, server_forget_route, server_page_route;
 

@@ -7,10 +7,6 @@
 
 #include <string.h>
 
-static gumbel_status no_memory(gumbel_error *error) {
-    return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for a conversation");
-}
-
 static const char *type_name(const json_t *json) {
     static const char *const names[] = {
         [JSON_OBJECT] = "an object", [JSON_ARRAY] = "an array", [JSON_STRING] = "a string",
@@ -69,7 +65,7 @@ static gumbel_status add_calls(json_t *object, const gumbel_message *message, gu
     bool good = json_object_set_new_nocheck(object, "tool_calls", calls) == 0;
     for (size_t i = 0; good && i < message->tool_call_count; i++)
         good = add_call(calls, &message->tool_calls[i]);
-    return good ? GUMBEL_OK : no_memory(error);
+    return good ? GUMBEL_OK : gb_no_memory(error, "a conversation");
 }
 
 static bool add_parts(json_t *object, const gumbel_message *message) {
@@ -91,7 +87,7 @@ static gumbel_status fill_message(json_t *object, const gumbel_message *message,
                 set_text(object, "reasoning_content", message->reasoning) &&
                 set_text(object, "tool_call_id", message->tool_call_id) &&
                 set_text(object, "name", message->name);
-    return good ? add_calls(object, message, error) : no_memory(error);
+    return good ? add_calls(object, message, error) : gb_no_memory(error, "a conversation");
 }
 
 gumbel_status gb_chat_messages_to_json(const gumbel_message *messages, size_t count, json_t **array,
@@ -100,11 +96,11 @@ gumbel_status gb_chat_messages_to_json(const gumbel_message *messages, size_t co
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "gumbel_message: size is %zu instead of %zu",
                        messages->size, sizeof *messages);
     *array = json_array();
-    gumbel_status status = *array ? GUMBEL_OK : no_memory(error);
+    gumbel_status status = *array ? GUMBEL_OK : gb_no_memory(error, "a conversation");
     for (size_t i = 0; status == GUMBEL_OK && i < count; i++) {
         json_t *object = json_object();
         if (json_array_append_new(*array, object) != 0)
-            status = no_memory(error);
+            status = gb_no_memory(error, "a conversation");
         else if ((status = fill_message(object, &messages[i], error)) != GUMBEL_OK)
             status = gb_prefix(error, status, "message %zu", i);
     }
@@ -173,7 +169,9 @@ static gumbel_status check_content(json_t *message, gumbel_error *error) {
     if (json_is_string(content) || (!content && is_assistant && says_more))
         return GUMBEL_OK;
     if (!content && is_assistant)
-        return json_object_set_new(message, "content", json_string("")) == 0 ? GUMBEL_OK : no_memory(error);
+        return json_object_set_new(message, "content", json_string("")) == 0
+                   ? GUMBEL_OK
+                   : gb_no_memory(error, "a conversation");
     return REFUSE("content is %s instead of a string or an array of parts", type_name(content));
 }
 
@@ -184,7 +182,7 @@ static gumbel_status complete_arguments(json_t *function, json_t *written, gumbe
     json_t *arguments = json_object_get(function, "arguments"), *parsed;
     bool is_text = json_is_string(arguments);
     if (json_array_append_new(written, is_text ? json_incref(arguments) : json_null()) != 0)
-        return no_memory(error);
+        return gb_no_memory(error, "a conversation");
     if (json_is_object(arguments))
         return GUMBEL_OK;
     const char *text = arguments && json_string_length(arguments) == 0 ? "{}" : json_string_value(arguments);
@@ -194,7 +192,9 @@ static gumbel_status complete_arguments(json_t *function, json_t *written, gumbe
         gb_chat_read_json("as JSON", text ? text : "{}", JSON_OBJECT, &parsed, error);
     if (status != GUMBEL_OK)
         return status == GUMBEL_ERROR_MEMORY ? status : GUMBEL_OK;
-    return json_object_set_new_nocheck(function, "arguments", parsed) == 0 ? GUMBEL_OK : no_memory(error);
+    return json_object_set_new_nocheck(function, "arguments", parsed) == 0
+               ? GUMBEL_OK
+               : gb_no_memory(error, "a conversation");
 }
 
 static gumbel_status complete_call(json_t *call, size_t index, json_t *written, gumbel_error *error) {
@@ -243,7 +243,7 @@ static gumbel_status complete_reasoning(json_t *message, gumbel_error *error) {
     bool good = json_object_set_nocheck(message, "reasoning_content", reasoning) == 0;
     if (!json_object_get(message, "thinking"))
         good = json_object_set_nocheck(message, "thinking", reasoning) == 0 && good;
-    return good ? GUMBEL_OK : no_memory(error);
+    return good ? GUMBEL_OK : gb_no_memory(error, "a conversation");
 }
 
 static gumbel_status complete_message(json_t *message, json_t *written, gumbel_error *error) {
@@ -261,7 +261,7 @@ static gumbel_status complete_message(json_t *message, json_t *written, gumbel_e
 gumbel_status gb_chat_complete_messages(json_t *messages, json_t **written, gumbel_error *error) {
     *written = json_array();
     if (!*written)
-        return no_memory(error);
+        return gb_no_memory(error, "a conversation");
     if (json_array_size(messages) == 0)
         return REFUSE("the conversation has no messages");
     for (size_t i = 0; i < json_array_size(messages); i++) {

@@ -10,10 +10,6 @@
 
 typedef enum record { RECORD_TEMPLATE = 1, RECORD_TOKEN = 2 } record;
 
-static gumbel_status no_memory(gumbel_error *error) {
-    return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for a chat template");
-}
-
 static bool is_text(const char *text, size_t length) {
     return gb_utf8_is_valid(text, length) && !memchr(text, 0, length);
 }
@@ -34,7 +30,8 @@ static gumbel_status add(json_t *object, size_t max_count, const char *what, con
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "the %s \"%s\" is not UTF-8, or has a zero byte", what,
                        name);
     json_t *value = json_stringn_nocheck(text, length);
-    return json_object_set_new_nocheck(object, name, value) == 0 ? GUMBEL_OK : no_memory(error);
+    return json_object_set_new_nocheck(object, name, value) == 0 ? GUMBEL_OK
+                                                                 : gb_no_memory(error, "a chat template");
 }
 
 gumbel_status gb_chat_section_create(gb_chat_section *section, gumbel_error *error) {
@@ -42,7 +39,7 @@ gumbel_status gb_chat_section_create(gb_chat_section *section, gumbel_error *err
     if (section->templates && section->special_tokens)
         return GUMBEL_OK;
     gb_chat_section_free(section);
-    return no_memory(error);
+    return gb_no_memory(error, "a chat template");
 }
 
 gumbel_status gb_chat_section_add_template(gb_chat_section *section, const char *name, const char *text,

@@ -29,10 +29,6 @@ bool gb_chat_shows_tools(const char *template_text) {
     return false;
 }
 
-static gumbel_status no_memory(gumbel_error *error) {
-    return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the tools of a conversation");
-}
-
 static void append(gb_byte_buffer *text, const char *string) {
     gb_buffer_append(text, string, strlen(string));
 }
@@ -119,7 +115,7 @@ gumbel_status gb_chat_insert_tools(json_t *messages, const json_t *tools, gumbel
     else
         good = json_array_insert_new(messages, 0,
                                      json_pack("{s:s, s:o}", "role", "system", "content", text)) == 0;
-    return good ? GUMBEL_OK : no_memory(error);
+    return good ? GUMBEL_OK : gb_no_memory(error, "the tools of a conversation");
 }
 
 /* ---- Calls --------------------------------------------------------------------------------------------- */
@@ -148,7 +144,7 @@ gumbel_status gb_chat_insert_calls(json_t *messages, size_t count, const char *t
         const json_t *calls = json_object_get(message, "tool_calls");
         for (size_t k = 0; k < json_array_size(calls); k++)
             if (!add_paragraph(message, describe_call(json_array_get(calls, k))))
-                return no_memory(error);
+                return gb_no_memory(error, "the tools of a conversation");
     }
     return GUMBEL_OK;
 }

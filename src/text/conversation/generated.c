@@ -6,10 +6,6 @@
 #include "base/versioned.h"
 #include "text/conversation/conversation.h"
 
-static gumbel_status no_memory(gumbel_error *error) {
-    return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for a reply");
-}
-
 gumbel_status gb_conversation_open_reply(gumbel_conversation *conversation, gumbel_error *error) {
     const gb_id_list *tokens = &conversation->tokens;
     const gumbel_reply_options options = {.size = sizeof options,
@@ -47,11 +43,11 @@ static gumbel_status note_token(gumbel_conversation *conversation, int32_t token
     if (!gb_grow((void **)&tokens->ids, &tokens->capacity, tokens->count + 1, sizeof *tokens->ids) ||
         !gb_grow((void **)&conversation->ends, &conversation->end_capacity, count + 1,
                  sizeof *conversation->ends))
-        return no_memory(error);
+        return gb_no_memory(error, "a reply");
     GB_TRY(gumbel_detokenize(conversation->detokenizer, token, &text, &length, error));
     gb_buffer_append(&conversation->text, text, length);
     if (conversation->text.failed)
-        return no_memory(error);
+        return gb_no_memory(error, "a reply");
     tokens->ids[tokens->count++] = token;
     conversation->ends[count] = conversation->text.size;
     return GUMBEL_OK;
@@ -91,7 +87,7 @@ static gumbel_status end_reply(gumbel_conversation *conversation, gumbel_error *
     gumbel_status status = gumbel_reply_message(conversation->reply, append, &json, error);
     gb_buffer_append(&json, "]", 2);
     if (status == GUMBEL_OK && json.failed)
-        status = no_memory(error);
+        status = gb_no_memory(error, "a reply");
     if (status == GUMBEL_OK)
         status = gumbel_conversation_add_json(conversation, (const char *)json.data, error);
     gb_buffer_free(&json);

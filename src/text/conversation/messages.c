@@ -9,20 +9,16 @@
 
 #include <string.h>
 
-static gumbel_status no_memory(gumbel_error *error) {
-    return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for a conversation");
-}
-
 gumbel_status gumbel_conversation_create(const gumbel_tokenizer *tokenizer,
                                          gumbel_conversation **conversation, gumbel_error *error) {
     *conversation = NULL;
     gumbel_conversation *created = gb_allocate(1, sizeof *created);
     if (!created)
-        return no_memory(error);
+        return gb_no_memory(error, "a conversation");
     created->tokenizer = tokenizer;
     created->chat.size = sizeof created->chat;
     created->messages = json_array();
-    gumbel_status status = created->messages ? GUMBEL_OK : no_memory(error);
+    gumbel_status status = created->messages ? GUMBEL_OK : gb_no_memory(error, "a conversation");
     if (status == GUMBEL_OK)
         status = gumbel_detokenizer_create(tokenizer, false, &created->detokenizer, error);
     if (status == GUMBEL_OK)
@@ -72,7 +68,7 @@ gumbel_status gumbel_conversation_set_chat(gumbel_conversation *conversation, co
         *fields[i] = texts[i] = gb_copy_string(*fields[i], strlen(*fields[i]));
         if (!texts[i]) {
             free_texts(texts);
-            return no_memory(error);
+            return gb_no_memory(error, "a conversation");
         }
     }
     free_texts(conversation->texts);
@@ -86,13 +82,13 @@ gumbel_status gumbel_conversation_set_chat(gumbel_conversation *conversation, co
 /* Adds the messages of the array, which it gives back, if all are good. */
 static gumbel_status add(gumbel_conversation *conversation, json_t *array, gumbel_error *error) {
     json_t *checked = json_deep_copy(array), *written = NULL;
-    gumbel_status status = checked ? GUMBEL_OK : no_memory(error);
+    gumbel_status status = checked ? GUMBEL_OK : gb_no_memory(error, "a conversation");
     if (status == GUMBEL_OK && json_array_size(array) > 0)
         status = gb_chat_complete_messages(checked, &written, error);
     if (status == GUMBEL_OK && conversation->is_open)
         status = gb_fail(error, GUMBEL_ERROR_ARGUMENT, "a reply goes on: it must end before messages follow");
     if (status == GUMBEL_OK && json_array_extend(conversation->messages, array) != 0)
-        status = no_memory(error);
+        status = gb_no_memory(error, "a conversation");
     json_decref(checked);
     json_decref(written);
     json_decref(array);
@@ -137,5 +133,5 @@ gumbel_status gumbel_conversation_write(const gumbel_conversation *conversation,
     if (good)
         write(user, (const char *)json.data, json.size);
     gb_buffer_free(&json);
-    return good ? GUMBEL_OK : no_memory(error);
+    return good ? GUMBEL_OK : gb_no_memory(error, "a conversation");
 }

@@ -29,10 +29,6 @@ struct gb_pattern_matcher {
 
 /* ---- Compiling ----------------------------------------------------------------------------------------- */
 
-static gumbel_status no_memory(const char *what, gumbel_error *error) {
-    return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for %s", what);
-}
-
 static gumbel_status compile(const char *expression, const char *what, gb_text_pattern *pattern,
                              gumbel_error *error) {
     const uint32_t options = PCRE2_UTF | PCRE2_UCP | PCRE2_DOTALL | PCRE2_NEVER_BACKSLASH_C;
@@ -40,7 +36,7 @@ static gumbel_status compile(const char *expression, const char *what, gb_text_p
     size_t offset;
     pcre2_compile_context *context = pcre2_compile_context_create(NULL);
     if (!context)
-        return no_memory(what, error);
+        return gb_no_memory(error, what);
     pcre2_set_newline(context, PCRE2_NEWLINE_LF);
     pattern->code =
         pcre2_compile((PCRE2_SPTR)expression, PCRE2_ZERO_TERMINATED, options, &code, &offset, context);
@@ -48,7 +44,7 @@ static gumbel_status compile(const char *expression, const char *what, gb_text_p
     if (pattern->code)
         return GUMBEL_OK;
     if (code == PCRE2_ERROR_HEAP_FAILED)
-        return no_memory(what, error);
+        return gb_no_memory(error, what);
     char reason[128] = "";
     pcre2_get_error_message(code, (PCRE2_UCHAR *)reason, sizeof reason);
     return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: \"%.200s\" does not compile: at byte %zu, %s", what,
@@ -75,7 +71,7 @@ static gumbel_status fill(const char *expression, const char *what, gb_text_patt
                        GB_MAX_REPLY_EXPRESSION);
     pattern->plain = gb_copy_string(expression, length);
     if (!pattern->plain)
-        return no_memory(what, error);
+        return gb_no_memory(error, what);
     for (size_t i = 0; i < length; i++)
         if (expression[i] != '\\')
             pattern->plain[pattern->plain_length++] = expression[i];
@@ -88,7 +84,7 @@ gumbel_status gb_pattern_create(const char *expression, const char *what, gb_tex
     *pattern = NULL;
     gb_text_pattern *created = gb_allocate(1, sizeof *created);
     if (!created)
-        return no_memory(what, error);
+        return gb_no_memory(error, what);
     gumbel_status status = fill(expression, what, created, error);
     if (status == GUMBEL_OK)
         *pattern = created;
@@ -160,7 +156,7 @@ gumbel_status gb_pattern_create_literals(const json_t *literals, const char *wha
     }
     gb_buffer_append(&expression, "", 1);
     gumbel_status status = expression.failed
-                               ? no_memory(what, error)
+                               ? gb_no_memory(error, what)
                                : gb_pattern_create((const char *)expression.data, what, pattern, error);
     gb_buffer_free(&expression);
     return status;
@@ -196,7 +192,7 @@ gumbel_status gb_pattern_matcher_create(gb_pattern_matcher **matcher, gumbel_err
     }
     gb_pattern_matcher_destroy(*matcher);
     *matcher = NULL;
-    return no_memory("a matcher", error);
+    return gb_no_memory(error, "a matcher");
 }
 
 void gb_pattern_matcher_destroy(gb_pattern_matcher *matcher) {

@@ -52,10 +52,6 @@ static void put_rest(gumbel_reply *reply, gb_marked_text *text) {
     gb_add_ordinary(text, piece, length);
 }
 
-static gumbel_status no_memory(gumbel_error *error) {
-    return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for a reply");
-}
-
 /* ---- The prompt ---------------------------------------------------------------------------------------- */
 
 enum { FIRST_TOKENS = 1024 }; /* of the prompt's end that are looked at first */
@@ -106,7 +102,7 @@ static gumbel_status put_prompt(gumbel_reply *reply, const gumbel_reply_options 
         gb_add_text(text, options->prompt_text, options->prompt_text_length);
         gb_end_text(text);
     }
-    return text->failed ? no_memory(error) : GUMBEL_OK;
+    return text->failed ? gb_no_memory(error, "a reply") : GUMBEL_OK;
 }
 
 /* Reads the prompt's end, further back while no reply begins there. */
@@ -164,7 +160,7 @@ static gumbel_status fill(gumbel_reply *reply, const gumbel_reply_options *optio
     GB_TRY(read_prompt(reply, options, error));
     gb_enter_text(reply, GB_NO_FIELD, reply->begin);
     gb_scan_reply(reply, false);
-    return reply->parts.failed ? no_memory(error) : GUMBEL_OK;
+    return reply->parts.failed ? gb_no_memory(error, "a reply") : GUMBEL_OK;
 }
 
 gumbel_status gumbel_reply_create(const gumbel_tokenizer *tokenizer, const gumbel_reply_options *options,
@@ -178,7 +174,7 @@ gumbel_status gumbel_reply_create(const gumbel_tokenizer *tokenizer, const gumbe
                        options->size, sizeof *options);
     gumbel_reply *created = gb_allocate(1, sizeof *created);
     if (!created)
-        return no_memory(error);
+        return gb_no_memory(error, "a reply");
     created->tokenizer = tokenizer;
     gumbel_status status = fill(created, options, error);
     if (status == GUMBEL_OK)
@@ -208,16 +204,16 @@ enum { PIECE = 4096 };
 static gumbel_status check_open(const gumbel_reply *reply, gumbel_error *error) {
     if (reply->has_ended)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "the reply has ended");
-    return reply->text.failed || reply->parts.failed ? no_memory(error) : GUMBEL_OK;
+    return reply->text.failed || reply->parts.failed ? gb_no_memory(error, "a reply") : GUMBEL_OK;
 }
 
 static gumbel_status scan(gumbel_reply *reply, bool is_whole, gumbel_error *error) {
     if (reply->text.failed)
-        return no_memory(error);
+        return gb_no_memory(error, "a reply");
     if (reply->text.raw.size - reply->begin > GB_MAX_REPLY_BYTES)
         return gb_fail(error, GUMBEL_ERROR_LIMIT, "the reply is longer than %d bytes", GB_MAX_REPLY_BYTES);
     gb_scan_reply(reply, is_whole);
-    return reply->parts.failed ? no_memory(error) : GUMBEL_OK;
+    return reply->parts.failed ? gb_no_memory(error, "a reply") : GUMBEL_OK;
 }
 
 gumbel_status gumbel_reply_add_token(gumbel_reply *reply, int32_t token, gumbel_error *error) {

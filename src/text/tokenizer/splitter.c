@@ -55,10 +55,6 @@ static void release(void *block, void *user) {
     gb_free(block);
 }
 
-static gumbel_status no_memory(gumbel_error *error) {
-    return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the splitting expression");
-}
-
 /* Anchored: looking for a match then counts its steps anew at each character. */
 static gumbel_status compile(gb_splitter *splitter, gumbel_error *error) {
     const uint32_t options =
@@ -68,7 +64,7 @@ static gumbel_status compile(gb_splitter *splitter, gumbel_error *error) {
     splitter->memory = pcre2_general_context_create(allocate, release, NULL);
     pcre2_compile_context *context = splitter->memory ? pcre2_compile_context_create(splitter->memory) : NULL;
     if (!context)
-        return no_memory(error);
+        return gb_no_memory(error, "the splitting expression");
     pcre2_set_newline(context, PCRE2_NEWLINE_LF);
     splitter->code = pcre2_compile((PCRE2_SPTR)splitter->expression, splitter->expression_length, options,
                                    &code, &offset, context);
@@ -76,7 +72,7 @@ static gumbel_status compile(gb_splitter *splitter, gumbel_error *error) {
     if (splitter->code)
         return GUMBEL_OK;
     if (code == PCRE2_ERROR_HEAP_FAILED)
-        return no_memory(error);
+        return gb_no_memory(error, "the splitting expression");
     char reason[128] = "";
     pcre2_get_error_message(code, (PCRE2_UCHAR *)reason, sizeof reason);
     return gb_fail(error, GUMBEL_ERROR_FORMAT,
@@ -95,7 +91,7 @@ gumbel_status gb_splitter_create(const gb_text_step *step, gb_splitter **splitte
     *splitter = NULL;
     gb_splitter *created = gb_allocate(1, sizeof *created);
     if (!created)
-        return no_memory(error);
+        return gb_no_memory(error, "the splitting expression");
     memcpy(created->expression, step->pattern, step->pattern_length);
     created->expression_length = step->pattern_length;
     created->names_characters = names_characters(created->expression);
@@ -126,14 +122,14 @@ gumbel_status gb_cutting_create(const gb_splitter *splitter, gb_cutting **cuttin
     *cutting = NULL;
     gb_cutting *created = gb_allocate(1, sizeof *created);
     if (!created)
-        return no_memory(error);
+        return gb_no_memory(error, "the splitting expression");
     created->splitter = splitter;
     created->budget = BUDGET_BASE;
     created->match = pcre2_match_data_create(1, splitter->memory);
     created->limits = pcre2_match_context_create(splitter->memory);
     if (!created->match || !created->limits) {
         gb_cutting_free(created);
-        return no_memory(error);
+        return gb_no_memory(error, "the splitting expression");
     }
     pcre2_set_depth_limit(created->limits, MAX_DEPTH);
     pcre2_set_heap_limit(created->limits, MAX_HEAP_KIBIBYTES);
@@ -179,7 +175,7 @@ static void represent(gb_cutting *cutting, const char *text, size_t length) {
 gumbel_status gb_cutting_begin(gb_cutting *cutting, const char *text, size_t length, gumbel_error *error) {
     represent(cutting, text, length);
     if (cutting->represented.failed)
-        return no_memory(error);
+        return gb_no_memory(error, "the splitting expression");
     cutting->length = length;
     cutting->at = cutting->search = cutting->match_start = cutting->match_end = 0;
     cutting->budget += (uint64_t)BUDGET_PER_BYTE * length;
@@ -188,7 +184,7 @@ gumbel_status gb_cutting_begin(gb_cutting *cutting, const char *text, size_t len
 
 static gumbel_status refuse(const gb_cutting *cutting, int code, gumbel_error *error) {
     if (code == PCRE2_ERROR_NOMEMORY)
-        return no_memory(error);
+        return gb_no_memory(error, "the splitting expression");
     char reason[128] = "";
     pcre2_get_error_message(code, (PCRE2_UCHAR *)reason, sizeof reason);
     return gb_fail(error, GUMBEL_ERROR_FORMAT,

@@ -8,16 +8,13 @@
 
 #include <string.h>
 
-static gumbel_status no_memory(gumbel_error *error) {
-    return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the tokenizer");
-}
-
 static gumbel_status allocate_patterns(gumbel_tokenizer *tokenizer, gumbel_error *error) {
     uint32_t count = tokenizer->data.added_count;
     tokenizer->raw_added.patterns = gb_allocate(count, sizeof(gb_added_pattern));
     tokenizer->normalized_added.patterns = gb_allocate(count, sizeof(gb_added_pattern));
-    return tokenizer->raw_added.patterns && tokenizer->normalized_added.patterns ? GUMBEL_OK
-                                                                                 : no_memory(error);
+    return tokenizer->raw_added.patterns && tokenizer->normalized_added.patterns
+               ? GUMBEL_OK
+               : gb_no_memory(error, "the tokenizer");
 }
 
 static void add_pattern(gb_added_tokens *set, gb_added_token added, const char *text, size_t length) {
@@ -48,7 +45,7 @@ static gumbel_status index_added(gumbel_tokenizer *tokenizer, gumbel_error *erro
     normalize_spellings(data, &spellings);
     tokenizer->normalized_added.storage = (char *)spellings.data;
     if (spellings.failed)
-        return no_memory(error);
+        return gb_no_memory(error, "the tokenizer");
     gb_byte_reader normalized = {.data = spellings.data, .size = spellings.size};
     for (uint32_t i = 0; i < data->added_count; i++) {
         gb_added_token added = gb_added_at(data, i);
@@ -82,7 +79,7 @@ static gumbel_status fill(gumbel_tokenizer *tokenizer, const gb_blob *section, c
     tokenizer->id_limit = tokenizer->data.token_count;
     tokenizer->trie = gb_allocate(1, sizeof *tokenizer->trie);
     if (!tokenizer->trie)
-        return no_memory(error);
+        return gb_no_memory(error, "the tokenizer");
     GB_TRY(gb_vocabulary_create(&tokenizer->vocabulary, &tokenizer->data, error));
     GB_TRY(gb_merge_table_create(&tokenizer->merges, &tokenizer->vocabulary, error));
     GB_TRY(index_added(tokenizer, error));
@@ -97,7 +94,7 @@ gumbel_status gb_tokenizer_create(const gb_blob *tokenizer, const gb_blob *chat,
         return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "the program has no tokenizer");
     gumbel_tokenizer *created = gb_allocate(1, sizeof *created);
     if (!created)
-        return no_memory(error);
+        return gb_no_memory(error, "the tokenizer");
     gumbel_status status = fill(created, tokenizer, chat, error);
     if (status == GUMBEL_OK)
         *result = created;

@@ -408,22 +408,13 @@ static gumbel_status parse_not(gb_jinja_parser *parser, gb_jinja_expression **ex
     return wrap(parser, GB_JINJA_NOT, expression, NULL);
 }
 
-static gumbel_status parse_and(gb_jinja_parser *parser, gb_jinja_expression **expression) {
-    GB_TRY(parse_not(parser, expression));
-    while (gb_jinja_skip_name(parser, "and")) {
+/* and, which binds tighter, or or. */
+static gumbel_status parse_logic(gb_jinja_parser *parser, bool is_or, gb_jinja_expression **expression) {
+    GB_TRY(is_or ? parse_logic(parser, false, expression) : parse_not(parser, expression));
+    while (gb_jinja_skip_name(parser, is_or ? "or" : "and")) {
         gb_jinja_expression *right;
-        GB_TRY(parse_not(parser, &right));
-        GB_TRY(wrap(parser, GB_JINJA_AND, expression, right));
-    }
-    return GUMBEL_OK;
-}
-
-static gumbel_status parse_or(gb_jinja_parser *parser, gb_jinja_expression **expression) {
-    GB_TRY(parse_and(parser, expression));
-    while (gb_jinja_skip_name(parser, "or")) {
-        gb_jinja_expression *right;
-        GB_TRY(parse_and(parser, &right));
-        GB_TRY(wrap(parser, GB_JINJA_OR, expression, right));
+        GB_TRY(is_or ? parse_logic(parser, false, &right) : parse_not(parser, &right));
+        GB_TRY(wrap(parser, is_or ? GB_JINJA_OR : GB_JINJA_AND, expression, right));
     }
     return GUMBEL_OK;
 }
@@ -431,10 +422,10 @@ static gumbel_status parse_or(gb_jinja_parser *parser, gb_jinja_expression **exp
 gumbel_status gb_jinja_parse_expression(gb_jinja_parser *parser, bool conditional,
                                         gb_jinja_expression **expression) {
     GB_TRY(gb_jinja_nest(parser));
-    GB_TRY(parse_or(parser, expression));
+    GB_TRY(parse_logic(parser, true, expression));
     while (conditional && gb_jinja_skip_name(parser, "if")) {
         gb_jinja_expression *condition, *otherwise = NULL;
-        GB_TRY(parse_or(parser, &condition));
+        GB_TRY(parse_logic(parser, true, &condition));
         if (gb_jinja_skip_name(parser, "else"))
             GB_TRY(gb_jinja_parse_expression(parser, true, &otherwise));
         GB_TRY(wrap(parser, GB_JINJA_CONDITIONAL, expression, condition));
