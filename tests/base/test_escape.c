@@ -2,9 +2,9 @@
  *
  * Text that a terminal shows and does not obey.
  */
+#include "base/byte_buffer.h"
+#include "base/text_sink.h"
 #include "gumbel.h"
-
-#include "support/text_buffer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,11 +16,11 @@
 #include <cmocka.h>
 
 static void assert_escaped(gumbel_escape_style style, const char *text, size_t length, const char *expected) {
-    text_buffer printed = {0};
-    gb_text_sink sink = text_buffer_sink(&printed);
+    gb_byte_buffer printed = {0};
+    gb_text_sink sink = {gb_buffer_write, &printed};
     gumbel_escape(style, text, length, sink.write, sink.user);
-    assert_string_equal(printed.text ? printed.text : "", expected);
-    free(printed.text);
+    assert_string_equal(gb_buffer_string(&printed), expected);
+    gb_buffer_free(&printed);
 }
 
 #define LINE(text, expected) assert_escaped(GUMBEL_ESCAPE_LINE, text, sizeof text - 1, expected)
@@ -87,18 +87,18 @@ static void nothing_gets_through(void **state) {
     for (unsigned first = 0; first < 256; first++)
         for (unsigned second = 0; second < 256; second++) {
             const char pair[] = {(char)first, (char)second};
-            text_buffer once = {0}, twice = {0};
-            gb_text_sink sink = text_buffer_sink(&once), again = text_buffer_sink(&twice);
+            gb_byte_buffer once = {0}, twice = {0};
+            gb_text_sink sink = {gb_buffer_write, &once}, again = {gb_buffer_write, &twice};
             gumbel_escape(GUMBEL_ESCAPE_LINE, pair, 2, sink.write, sink.user);
-            for (size_t i = 0; i < once.length; i++) {
+            for (size_t i = 0; i < once.size; i++) {
                 unsigned char byte = (unsigned char)once.text[i];
                 assert_true(byte >= 0x20 && byte != 0x7F && byte != 0xFF);
                 assert_false(byte == 0xC2 && (unsigned char)once.text[i + 1] < 0xA0);
             }
-            gumbel_escape(GUMBEL_ESCAPE_LINE, once.text, once.length, again.write, again.user);
-            assert_string_equal(once.text, twice.text);
-            free(once.text);
-            free(twice.text);
+            gumbel_escape(GUMBEL_ESCAPE_LINE, gb_buffer_string(&once), once.size, again.write, again.user);
+            assert_string_equal(gb_buffer_string(&once), gb_buffer_string(&twice));
+            gb_buffer_free(&once);
+            gb_buffer_free(&twice);
         }
 }
 

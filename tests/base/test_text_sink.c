@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/byte_buffer.h"
 #include "base/text_sink.h"
-#include "support/text_buffer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,22 +12,22 @@
 
 static void text_is_formatted_and_long_lines_are_cut(void **state) {
     (void)state;
-    text_buffer printed = {0};
-    gb_text_sink sink = text_buffer_sink(&printed);
+    gb_byte_buffer printed = {0};
+    gb_text_sink sink = {gb_buffer_write, &printed};
     gb_print(&sink, "%d of %s", 3, "four");
     gb_print_bytes(&sink, "!!", 1);
-    assert_string_equal(printed.text, "3 of four!");
+    assert_string_equal(gb_buffer_string(&printed), "3 of four!");
     gb_print(&sink, "%*s", 9000, "");
-    assert_int_equal(printed.length, 10 + 4095);
-    free(printed.text);
+    assert_int_equal(printed.size, 10 + 4095);
+    gb_buffer_free(&printed);
 }
 
 static void assert_json(const char *text, size_t length, const char *expected) {
-    text_buffer printed = {0};
-    gb_text_sink sink = text_buffer_sink(&printed);
+    gb_byte_buffer printed = {0};
+    gb_text_sink sink = {gb_buffer_write, &printed};
     gb_print_json_string(&sink, text, length);
-    assert_string_equal(printed.text, expected);
-    free(printed.text);
+    assert_string_equal(gb_buffer_string(&printed), expected);
+    gb_buffer_free(&printed);
 }
 
 #define REPLACEMENT "\xef\xbf\xbd"

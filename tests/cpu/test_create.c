@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/byte_buffer.h"
+#include "base/text_sink.h"
 #include "cpu/tiny_backend.h"
-#include "support/text_buffer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -132,12 +133,12 @@ static void description(void **unused) {
     backend = new_backend(program, &options);
     assert_non_null(strstr(backend->description, " thread"));
     backend->functions->destroy(backend);
-    text_buffer text = {0};
-    gb_text_sink sink = text_buffer_sink(&text);
+    gb_byte_buffer text = {0};
+    gb_text_sink sink = {gb_buffer_write, &text};
     gb_cpu_describe(sink.write, sink.user);
-    assert_non_null(strstr(text.text, "instruction sets portable"));
-    assert_non_null(strstr(text.text, " core"));
-    free(text.text);
+    assert_non_null(strstr(gb_buffer_string(&text), "instruction sets portable"));
+    assert_non_null(strstr(gb_buffer_string(&text), " core"));
+    gb_buffer_free(&text);
     free_tiny(program);
 }
 

@@ -4,11 +4,12 @@
  */
 #include "backends/cuda/lowering/lowering.h"
 #include "backends/cuda/lowering/products.h"
+#include "base/byte_buffer.h"
+#include "base/text_sink.h"
 #include "run/handles.h"
 #include "support/paths.h"
 #include "support/programs/random_program.h"
 #include "support/test_arguments.h"
-#include "support/text_buffer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -43,19 +44,19 @@ static void add_name(launch_list *list, const char *name) {
 static launch_list printed_list(const char *class) {
     launch_list list = {.count = 0};
     char title[80], kernel[NAME];
-    text_buffer text = {0};
+    gb_byte_buffer text = {0};
     gumbel_error error;
-    const gb_text_sink sink = text_buffer_sink(&text);
+    const gb_text_sink sink = {gb_buffer_write, &text};
     assert_ok(gumbel_program_describe_plan(program, "cuda", sink.write, sink.user, &error), &error);
     snprintf(title, sizeof title, "cuda, %s:", class);
-    const char *line = strstr(text.text, title);
+    const char *line = strstr(gb_buffer_string(&text), title);
     assert_non_null(line);
     for (line = strchr(line, '\n') + 1, line = strchr(line, '\n') + 1; *line && *line != '\n';
          line = strchr(line, '\n') + 1) {
         assert_int_equal(sscanf(line + NAME_COLUMN, "%31s", kernel), 1);
         add_name(&list, kernel);
     }
-    free(text.text);
+    gb_buffer_free(&text);
     return list;
 }
 

@@ -2,7 +2,9 @@
  *
  * Packed constants in a program: chosen, written, read back and printed; what is refused of them.
  */
+#include "base/byte_buffer.h"
 #include "base/memory.h"
+#include "base/text_sink.h"
 #include "program/constant_packing.h"
 #include "program/file/format.h"
 #include "program/file/pack_stream.h"
@@ -13,7 +15,6 @@
 #include "support/programs/broken_program.h"
 #include "support/programs/program_file.h"
 #include "support/programs/quantized_program.h"
-#include "support/text_buffer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -249,17 +250,15 @@ static void rule_of_packings(void **unused) {
 static void packings_are_printed(void **unused) {
     (void)unused;
     gb_program *program = packed_program_build();
-    text_buffer printed = {0};
-    gb_text_sink sink = text_buffer_sink(&printed);
+    gb_byte_buffer printed = {0};
+    gb_text_sink sink = {gb_buffer_write, &printed};
     gb_print_tensors(program, &sink);
-    assert_non_null(strstr(printed.text, "  canonical\nhead "));
-    assert_non_null(strstr(printed.text, "  interleaved 16\n3 tensors"));
-    free(printed.text);
-    printed = (text_buffer){0};
-    sink = text_buffer_sink(&printed);
+    assert_non_null(strstr(gb_buffer_string(&printed), "  canonical\nhead "));
+    assert_non_null(strstr(gb_buffer_string(&printed), "  interleaved 16\n3 tensors"));
+    gb_buffer_free(&printed);
     gb_print_json(program, 0, &sink);
-    assert_non_null(strstr(printed.text, "\"packing\":\"interleaved 16\""));
-    free(printed.text);
+    assert_non_null(strstr(gb_buffer_string(&printed), "\"packing\":\"interleaved 16\""));
+    gb_buffer_free(&printed);
     head_packing(program)->codes.parts[1].size = 8;
     assert_string_equal(gb_constant_packing_text(&program->constants[QUANTIZED_HEAD]), "packed");
     gb_program_destroy(program);

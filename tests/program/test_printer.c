@@ -2,10 +2,11 @@
  *
  * What inspect shows of a program.
  */
+#include "base/byte_buffer.h"
+#include "base/text_sink.h"
 #include "program/print/printer.h"
 #include "program/setting_kinds.h"
 #include "support/programs/tiny_program.h"
-#include "support/text_buffer.h"
 
 #include <jansson.h>
 #include <setjmp.h>
@@ -17,18 +18,18 @@
 
 #include <cmocka.h>
 
-static void assert_contains(const text_buffer *printed, const char *part) {
-    if (!strstr(printed->text, part))
-        fail_msg("\"%s\" is not in:\n%s", part, printed->text);
+static void assert_contains(gb_byte_buffer *printed, const char *part) {
+    if (!strstr(gb_buffer_string(printed), part))
+        fail_msg("\"%s\" is not in:\n%s", part, gb_buffer_string(printed));
 }
 
 static void the_summary_has_limits_memory_and_ops(void **state) {
     (void)state;
     gb_program *program = tiny_program_build(true);
-    text_buffer printed = {0};
-    gb_text_sink sink = text_buffer_sink(&printed);
+    gb_byte_buffer printed = {0};
+    gb_text_sink sink = {gb_buffer_write, &printed};
     gb_print_summary(program, &(gb_summary_sizes){0}, &sink);
-    assert_null(strstr(printed.text, "scratch"));
+    assert_null(strstr(gb_buffer_string(&printed), "scratch"));
     gb_print_summary(program, &(gb_summary_sizes){.scratch = 3 << 20}, &sink);
     char in_all[40];
     sprintf(in_all, "in all             %d\n", TINY_NODES);
@@ -52,12 +53,12 @@ static void the_summary_has_limits_memory_and_ops(void **state) {
     };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         assert_contains(&printed, parts[i]);
-    free(printed.text);
+    gb_buffer_free(&printed);
     gb_program_destroy(program);
 }
 
 /* The masks of roles.def, each of the one before it, and the nodes after them. */
-static void assert_masks_and_draw(const text_buffer *printed) {
+static void assert_masks_and_draw(gb_byte_buffer *printed) {
     char expected[4096];
     int used = 0, kept = 63, next = 67;
 #define GB_SETTING(number, NAME, name, dtype, neutral, metadata, kind, ...)                                  \
@@ -93,8 +94,8 @@ static void assert_masks_and_draw(const text_buffer *printed) {
 static void the_graph_is_readable(void **state) {
     (void)state;
     gb_program *program = tiny_program_build(true);
-    text_buffer printed = {0};
-    gb_text_sink sink = text_buffer_sink(&printed);
+    gb_byte_buffer printed = {0};
+    gb_text_sink sink = {gb_buffer_write, &printed};
     assert_int_equal(gb_print_graph(program, &sink, NULL), GUMBEL_OK);
     static const char *const parts[] = {
         "program tiny { vocab 48, context 64, prefill chunk 4 }\n",
@@ -125,49 +126,49 @@ static void the_graph_is_readable(void **state) {
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         assert_contains(&printed, parts[i]);
     assert_masks_and_draw(&printed);
-    free(printed.text);
+    gb_buffer_free(&printed);
     gb_program_destroy(program);
 }
 
 static void several_results_are_printed(void **state) {
     (void)state;
     gb_program *program = tiny_recurrent_build(false);
-    text_buffer printed = {0};
-    gb_text_sink sink = text_buffer_sink(&printed);
+    gb_byte_buffer printed = {0};
+    gb_text_sink sink = {gb_buffer_write, &printed};
     assert_int_equal(gb_print_graph(program, &sink, NULL), GUMBEL_OK);
     assert_contains(&printed, "states\n  tail: recurrent f32[2,32]\n  memory: recurrent f32[2,8,8]\n");
     assert_contains(&printed, "  %21 = add_bias(%20, router_bias) : f32[N,5]\n"
                               "  %22, %23 = route_top_k(%21) {count = 2} : i32[N,2], f32[N,2]\n"
                               "  %24 = expert_linear(%19, up, %22) : f32[N,2,32]\n");
-    free(printed.text);
+    gb_buffer_free(&printed);
     gb_program_destroy(program);
 }
 
 static void tensors_are_a_table(void **state) {
     (void)state;
     gb_program *program = tiny_program_build(true);
-    text_buffer printed = {0};
-    gb_text_sink sink = text_buffer_sink(&printed);
+    gb_byte_buffer printed = {0};
+    gb_text_sink sink = {gb_buffer_write, &printed};
     gb_print_tensors(program, &sink);
-    assert_int_equal(strncmp(printed.text, "name ", 5), 0);
+    assert_int_equal(strncmp(gb_buffer_string(&printed), "name ", 5), 0);
     assert_contains(&printed, "embedding                   f32                    32.000  [48,16]            "
                               "                 3072");
     assert_contains(&printed, "\n26 tensors, 21928 bytes\n");
-    free(printed.text);
+    gb_buffer_free(&printed);
     gb_program_destroy(program);
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------------------- */
 
 static json_t *parse_printed(const gb_program *program, uint64_t scratch_bytes) {
-    text_buffer printed = {0};
-    gb_text_sink sink = text_buffer_sink(&printed);
+    gb_byte_buffer printed = {0};
+    gb_text_sink sink = {gb_buffer_write, &printed};
     gb_print_json(program, scratch_bytes, &sink);
     json_error_t error;
-    json_t *root = json_loadb(printed.text, printed.length, JSON_REJECT_DUPLICATES, &error);
+    json_t *root = json_loadb(gb_buffer_string(&printed), printed.size, JSON_REJECT_DUPLICATES, &error);
     if (!root)
-        fail_msg("%s at %d:\n%s", error.text, error.position, printed.text);
-    free(printed.text);
+        fail_msg("%s at %d:\n%s", error.text, error.position, gb_buffer_string(&printed));
+    gb_buffer_free(&printed);
     return root;
 }
 
@@ -227,21 +228,21 @@ static gb_program *hostile_program(void) {
     return program;
 }
 
-static void assert_prints(const text_buffer *printed, const char *const *parts, size_t count) {
+static void assert_prints(gb_byte_buffer *printed, const char *const *parts, size_t count) {
     for (size_t i = 0; i < count; i++)
         assert_contains(printed, parts[i]);
-    for (size_t i = 0; i < printed->length; i++) {
+    for (size_t i = 0; i < printed->size; i++) {
         unsigned char byte = (unsigned char)printed->text[i];
         if ((byte < 0x20 && byte != '\n') || byte >= 0x7f)
-            fail_msg("byte %02x at %zu of:\n%s", byte, i, printed->text);
+            fail_msg("byte %02x at %zu of:\n%s", byte, i, gb_buffer_string(printed));
     }
 }
 
 static void text_never_commands_the_terminal(void **state) {
     (void)state;
     gb_program *program = hostile_program();
-    text_buffer printed = {0};
-    gb_text_sink sink = text_buffer_sink(&printed);
+    gb_byte_buffer printed = {0};
+    gb_text_sink sink = {gb_buffer_write, &printed};
     gb_print_summary(program, &(gb_summary_sizes){0}, &sink);
     assert_int_equal(gb_print_graph(program, &sink, NULL), GUMBEL_OK);
     gb_print_tensors(program, &sink);
@@ -252,15 +253,15 @@ static void text_never_commands_the_terminal(void **state) {
         "\nembedding\\u009b31m          f32  ",
     };
     assert_prints(&printed, parts, sizeof parts / sizeof *parts);
-    free(printed.text);
+    gb_buffer_free(&printed);
     gb_program_destroy(program);
 }
 
 static void json_never_commands_the_terminal(void **state) {
     (void)state;
     gb_program *program = hostile_program();
-    text_buffer printed = {0};
-    gb_text_sink sink = text_buffer_sink(&printed);
+    gb_byte_buffer printed = {0};
+    gb_text_sink sink = {gb_buffer_write, &printed};
     static const char *const parts[] = {"\"embedding\\u009b31m\"", "\"tiny\\u001b[2J\""};
     program->metadata.source = ""; /* its ill-formed byte is U+FFFD, which is harmless */
     gb_print_json(program, 0, &sink);
@@ -269,7 +270,7 @@ static void json_never_commands_the_terminal(void **state) {
     assert_string_equal(json_string_value(json_object_get(json_object_get(root, "metadata"), "architecture")),
                         "tiny\x1b[2J");
     json_decref(root);
-    free(printed.text);
+    gb_buffer_free(&printed);
     gb_program_destroy(program);
 }
 
@@ -280,15 +281,15 @@ static void a_long_name_does_not_widen_the_table(void **state) {
     gb_program *program = tiny_program_build(true);
     memset(name, 'n', sizeof name - 1);
     program->constants[0].name = name;
-    text_buffer printed = {0};
-    gb_text_sink sink = text_buffer_sink(&printed);
+    gb_byte_buffer printed = {0};
+    gb_text_sink sink = {gb_buffer_write, &printed};
     gb_print_tensors(program, &sink);
     assert_contains(&printed, "nnn  f32 ");
     size_t lines = 0;
-    for (size_t i = 0; i < printed.length; i++)
+    for (size_t i = 0; i < printed.size; i++)
         lines += printed.text[i] == '\n';
     assert_int_equal(lines, program->constant_count + 2);
-    free(printed.text);
+    gb_buffer_free(&printed);
     gb_program_destroy(program);
 }
 
@@ -308,8 +309,8 @@ static void names_are_escaped(void **state) {
 static void lengths_of_conversations(void **state) {
     (void)state;
     gb_program *program = tiny_program_build(true);
-    text_buffer printed = {0};
-    gb_text_sink sink = text_buffer_sink(&printed);
+    gb_byte_buffer printed = {0};
+    gb_text_sink sink = {gb_buffer_write, &printed};
     const gb_summary_sizes sizes = {.machine = 1 << 20};
     for (uint32_t i = 0; i < program->state_count; i++)
         if (program->states[i].kind == GB_STATE_CACHE)
@@ -326,8 +327,8 @@ static void lengths_of_conversations(void **state) {
     snprintf(line, sizeof line, " %llu sessions beside the weights\n",
              (unsigned long long)(((1 << 20) - weights) / bytes));
     assert_contains(&printed, line);
-    assert_null(strstr(printed.text, "at 8192 tokens"));
-    free(printed.text);
+    assert_null(strstr(gb_buffer_string(&printed), "at 8192 tokens"));
+    gb_buffer_free(&printed);
     gb_program_destroy(program);
 }
 

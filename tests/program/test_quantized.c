@@ -2,7 +2,9 @@
  *
  * Quantized constants in a program: built, written, read back and printed; what is refused of them.
  */
+#include "base/byte_buffer.h"
 #include "base/memory.h"
+#include "base/text_sink.h"
 #include "program/file/encode.h"
 #include "program/file/format.h"
 #include "program/file/records.h"
@@ -12,7 +14,6 @@
 #include "support/assertions.h"
 #include "support/programs/broken_program.h"
 #include "support/programs/quantized_program.h"
-#include "support/text_buffer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -141,12 +142,12 @@ static void rules_of_quantized_constants(void **unused) {
 static void the_table_shows_formats(void **unused) {
     (void)unused;
     gb_program *program = quantized_program_build();
-    text_buffer printed = {0};
-    gb_text_sink sink = text_buffer_sink(&printed);
+    gb_byte_buffer printed = {0};
+    gb_text_sink sink = {gb_buffer_write, &printed};
     gb_print_tensors(program, &sink);
-    assert_non_null(strstr(printed.text, "int8 row f16            8.250  [96,64]"));
-    assert_non_null(strstr(printed.text, "int4 g32 bf16+bias      5.000  [96,64]"));
-    free(printed.text);
+    assert_non_null(strstr(gb_buffer_string(&printed), "int8 row f16            8.250  [96,64]"));
+    assert_non_null(strstr(gb_buffer_string(&printed), "int4 g32 bf16+bias      5.000  [96,64]"));
+    gb_buffer_free(&printed);
     gb_program_destroy(program);
 }
 

@@ -3,9 +3,9 @@
  * Conversations in turns on the bundled models: what becomes of replies, what is no part of them, and what is
  * refused.
  */
+#include "base/byte_buffer.h"
 #include "base/memory.h"
 #include "run/turns.h"
-#include "support/text_buffer.h"
 
 /* ---- Replies in the history ---------------------------------------------------------------------------- */
 
@@ -123,17 +123,12 @@ static void messages_write_no_special_tokens(void **state) {
 
 /* ---- The rest of the interface ------------------------------------------------------------------------- */
 
-static void keep_text(void *user, const char *text, size_t length) {
-    const gb_text_sink sink = text_buffer_sink(user);
-    sink.write(sink.user, text, length);
-}
-
 static void assert_content(const talk *t, const char *expected) {
-    text_buffer json = {0};
-    assert_ok(gumbel_conversation_write(t->conversation, keep_text, &json, &error), &error);
-    if (!strstr(json.text, expected))
-        fail_msg("\"%s\" is not in %s", expected, json.text);
-    free(json.text);
+    gb_byte_buffer json = {0};
+    assert_ok(gumbel_conversation_write(t->conversation, gb_buffer_write, &json, &error), &error);
+    if (!strstr(gb_buffer_string(&json), expected))
+        fail_msg("\"%s\" is not in %s", expected, gb_buffer_string(&json));
+    gb_buffer_free(&json);
 }
 
 /* The text of the tokens is "Mira is the baker"; the string begins and ends within tokens. */
@@ -167,22 +162,22 @@ static void a_saved_conversation_goes_on(void **state) {
     (void)state;
     for (size_t i = 0; i < 2; i++) {
         talk t, loaded;
-        text_buffer json = {0};
+        gb_byte_buffer json = {0};
         const char *path = temporary_path("turns.session");
         begin_talk(&t, &families[i], GUMBEL_THINKING_OFF);
         begin_talk(&loaded, &families[i], GUMBEL_THINKING_OFF);
         ask(&t, "Who is the baker?");
         generate(&t, 20);
         assert_ok(gumbel_session_save(t.session, path, &error), &error);
-        assert_ok(gumbel_conversation_write(t.conversation, keep_text, &json, &error), &error);
+        assert_ok(gumbel_conversation_write(t.conversation, gb_buffer_write, &json, &error), &error);
         assert_ok(gumbel_session_load(loaded.session, path, &error), &error);
-        assert_ok(gumbel_conversation_add_json(loaded.conversation, json.text, &error), &error);
+        assert_ok(gumbel_conversation_add_json(loaded.conversation, gb_buffer_string(&json), &error), &error);
         ask(&t, "Why?");
         ask(&loaded, "Why?");
         assert_int_equal(loaded.turn.held, t.turn.held);
         assert_int_equal(loaded.turn.count, t.turn.count);
         assert_memory_equal(loaded.turn.tokens, t.turn.tokens, t.turn.count * sizeof *t.turn.tokens);
-        free(json.text);
+        gb_buffer_free(&json);
         end_talk(&t);
         end_talk(&loaded);
     }

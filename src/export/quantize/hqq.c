@@ -32,19 +32,13 @@ static float shrink(float x, float inverse_beta) {
     return copysignf(left, x);
 }
 
-static float round_code(float value, float highest) {
-    const float round_to_int = 0x1.8p+23f;
-    float code = (value + round_to_int) - round_to_int;
-    return code < 0 ? 0 : code > highest ? highest : code;
-}
-
 /* One step from z; *error is that of z. The sums keep their order and so stand apart from the rest, which
  * compilers make vectors of. */
 static float improve(const float *steps, uint32_t count, float highest, float zero, float inverse_beta,
                      float *error) {
     float squares[GB_MAX_GROUP], zeros[GB_MAX_GROUP], sum = 0, total = 0;
     for (uint32_t i = 0; i < count; i++) {
-        float code = round_code(steps[i] + zero, highest);
+        float code = gb_round_code(steps[i] + zero, highest);
         float residual = steps[i] - (code - zero);
         squares[i] = residual * residual;
         zeros[i] = code - (steps[i] - shrink(residual, inverse_beta));

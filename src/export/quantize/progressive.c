@@ -20,18 +20,12 @@ enum { ROW_SCALE_COUNT = sizeof ROW_SCALES / sizeof *ROW_SCALES };
  * the best one, by which row scales are compared. */
 static const float LEAST_SHRINK = 0.8f, USUAL_SHRINK = 0.95f;
 
-static float round_code(float value, float highest) {
-    const float round_to_int = 0x1.8p+23f;
-    float code = (value + round_to_int) - round_to_int;
-    return code < 0 ? 0 : code > highest ? highest : code;
-}
-
 /* Loops that compilers make vectors of, with sums in an order that is fixed. */
 static float squared_error(const float *values, uint32_t count, float highest, gb_group_integers group) {
     const float scale = (float)group.scale, zero = (float)group.zero, inverse = 1.0f / scale;
     float squares[GB_MAX_GROUP];
     for (uint32_t i = 0; i < count; i++) {
-        float code = round_code(values[i] * inverse + zero, highest);
+        float code = gb_round_code(values[i] * inverse + zero, highest);
         float error = (code - zero) * scale - values[i];
         squares[i] = error * error;
     }

@@ -57,12 +57,17 @@ bool gb_begin_row(const gb_format *format, const float *values, uint64_t columns
 bool gb_fit_group(gb_quantize_method method, const gb_format *format, float row_scale, const float *values,
                   uint64_t count, uint64_t group, const gb_quantized_row *row, gb_affine *affine);
 
+/* The integer next to value, from 0 to highest. */
+static inline float gb_round_code(float value, float highest) {
+    const float round_to_int = 0x1.8p+23f;
+    const float code = (value + round_to_int) - round_to_int;
+    return code < 0 ? 0 : code > highest ? highest : code;
+}
+
 /* The nearest code to value. inverse is gb_inverse_scale of the affine. */
 static inline float gb_nearest_code(const gb_format *format, gb_affine affine, float inverse, float value) {
-    const float round_to_int = 0x1.8p+23f, highest = (float)((1u << format->bits) - 1u);
-    const float code =
-        (((value - affine.bias) * inverse + (float)gb_format_center(format)) + round_to_int) - round_to_int;
-    return code < 0 ? 0 : code > highest ? highest : code;
+    return gb_round_code((value - affine.bias) * inverse + (float)gb_format_center(format),
+                         (float)((1u << format->bits) - 1u));
 }
 
 /* 0 where the scale is 0, or too small to divide by. */

@@ -2,9 +2,10 @@
  *
  * A model's text on a terminal: however it is cut into pieces, nothing gets through that would be obeyed.
  */
+#include "base/byte_buffer.h"
+#include "base/memory.h"
+#include "base/text_sink.h"
 #include "cli/terminal/text.h"
-
-#include "support/text_buffer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,16 +16,16 @@
 
 #include <cmocka.h>
 
-/* What is shown of text that comes in pieces of so many bytes. Free with free(). */
+/* What is shown of text that comes in pieces of so many bytes. Free with gb_free(). */
 static char *shown(const char *text, size_t length, size_t piece) {
-    text_buffer printed = {0};
-    gb_text_sink sink = text_buffer_sink(&printed);
-    sink.write(sink.user, "", 0);
+    gb_byte_buffer printed = {0};
+    gb_text_sink sink = {gb_buffer_write, &printed};
     cli_terminal_text terminal = {.wrap = {.write = sink.write, .user = sink.user}};
     for (size_t at = 0; at < length; at += piece)
         cli_terminal_text_put(&terminal, text + at, at + piece < length ? piece : length - at);
     cli_terminal_text_end(&terminal);
     cli_terminal_text_free(&terminal);
+    gb_buffer_string(&printed); /* ends it */
     return printed.text;
 }
 
@@ -32,7 +33,7 @@ static char *shown(const char *text, size_t length, size_t piece) {
     for (size_t piece = 1; piece <= sizeof text; piece++) {                                                  \
         char *result = shown(text, sizeof text - 1, piece);                                                  \
         assert_string_equal(result, expected);                                                               \
-        free(result);                                                                                        \
+        gb_free(result);                                                                                     \
     }
 
 static void text_is_shown_as_it_is(void **state) {
@@ -76,10 +77,10 @@ static void no_bytes_get_through(void **state) {
         for (size_t piece = 1; piece < sizeof text; piece++) {
             char *cut = shown(text, sizeof text, piece);
             assert_string_equal(cut, whole);
-            free(cut);
+            gb_free(cut);
         }
         assert_true(!strchr(whole, '\033') && !strstr(whole, "\xC2\x9B"));
-        free(whole);
+        gb_free(whole);
     }
 }
 

@@ -3,9 +3,10 @@
  * Lines wrapped at words while they come. Each text is put in as a whole and by characters: the result
  * must not depend on how it was cut.
  */
+#include "base/byte_buffer.h"
+#include "base/memory.h"
+#include "base/text_sink.h"
 #include "cli/terminal/word_wrap.h"
-
-#include "support/text_buffer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,12 +22,11 @@ static size_t character_size(const char *text) {
     return byte < 0xC0 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
 }
 
-/* What a terminal of so many columns is sent. step: characters that come at once. Free with free(). */
+/* What a terminal of so many columns is sent. step: characters that come at once. Free with gb_free(). */
 static char *wrapped(unsigned columns, const char *text, size_t step) {
-    text_buffer printed = {0};
-    gb_text_sink sink = text_buffer_sink(&printed);
+    gb_byte_buffer printed = {0};
+    gb_text_sink sink = {gb_buffer_write, &printed};
     cli_word_wrap wrap = {.write = sink.write, .user = sink.user, .columns = columns};
-    sink.write(sink.user, "", 0);
     while (*text) {
         size_t size = 0;
         for (size_t i = 0; i < step && text[size]; i++)
@@ -36,6 +36,7 @@ static char *wrapped(unsigned columns, const char *text, size_t step) {
     }
     cli_word_wrap_end(&wrap);
     cli_word_wrap_free(&wrap);
+    gb_buffer_string(&printed); /* ends it */
     return printed.text;
 }
 
@@ -43,7 +44,7 @@ static void assert_wrapped(unsigned columns, const char *text, const char *expec
     for (size_t step = 1; step < 4; step++) {
         char *result = wrapped(columns, text, step == 3 ? strlen(text) + 1 : step);
         assert_string_equal(result, expected);
-        free(result);
+        gb_free(result);
     }
 }
 
@@ -119,24 +120,24 @@ static void blanks_that_join_do_not_end_lines(void **state) {
 /* Until the next word comes nobody knows that there is no room; the words before are out by then. */
 static void words_are_held_back_no_longer_than_needed(void **state) {
     (void)state;
-    text_buffer printed = {0};
-    gb_text_sink sink = text_buffer_sink(&printed);
+    gb_byte_buffer printed = {0};
+    gb_text_sink sink = {gb_buffer_write, &printed};
     cli_word_wrap wrap = {.write = sink.write, .user = sink.user, .columns = 20};
     cli_word_wrap_put(&wrap, "one two", 7);
-    assert_string_equal(printed.text, "one");
+    assert_string_equal(gb_buffer_string(&printed), "one");
     cli_word_wrap_put(&wrap, " ", 1);
-    assert_string_equal(printed.text, "one two");
+    assert_string_equal(gb_buffer_string(&printed), "one two");
     cli_word_wrap_put(&wrap, "\n```\nint on", 11);
-    assert_string_equal(printed.text, "one two \n```\nint on");
+    assert_string_equal(gb_buffer_string(&printed), "one two \n```\nint on");
     cli_word_wrap_end(&wrap);
     cli_word_wrap_free(&wrap);
-    free(printed.text);
+    gb_buffer_free(&printed);
 }
 
 static void the_width_may_change(void **state) {
     (void)state;
-    text_buffer printed = {0};
-    gb_text_sink sink = text_buffer_sink(&printed);
+    gb_byte_buffer printed = {0};
+    gb_text_sink sink = {gb_buffer_write, &printed};
     cli_word_wrap wrap = {.write = sink.write, .user = sink.user, .columns = 20};
     cli_word_wrap_put(&wrap, "one two three ", 14);
     wrap.columns = 10; /* the terminal has moved "ree" to a row of its own */
@@ -144,9 +145,9 @@ static void the_width_may_change(void **state) {
     wrap.columns = 30;
     cli_word_wrap_put(&wrap, "seven eight nine", 16);
     cli_word_wrap_end(&wrap);
-    assert_string_equal(printed.text, "one two three four\nfive six seven eight nine");
+    assert_string_equal(gb_buffer_string(&printed), "one two three four\nfive six seven eight nine");
     cli_word_wrap_free(&wrap);
-    free(printed.text);
+    gb_buffer_free(&printed);
 }
 
 /* Of any text: the same characters but for blanks, and no line of words goes over the last column. */
@@ -181,7 +182,7 @@ static void random_texts_keep_their_words(void **state) {
             column += byte >= 0xC0 ? 2 : byte >= 0x20 && byte < 0x80;
             assert_in_range(column, 0, columns);
         }
-        free(result);
+        gb_free(result);
     }
 }
 

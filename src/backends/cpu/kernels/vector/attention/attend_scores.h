@@ -56,11 +56,7 @@ GB_INLINE void gb_store_scores(int rows, int columns, gb_lanes sums[][GB_TILE_CO
 GB_INLINE void gb_score_tile(const gb_attend *a, gb_dtype dtype, int rows, int columns, const void *keys,
                              const float *const *query, size_t ahead, float *scores) {
     gb_lanes sums[GB_TILE_ROWS][GB_TILE_COLUMNS];
-#pragma GCC unroll 8
-    for (int r = 0; r < rows; r++)
-#pragma GCC unroll 8
-        for (int c = 0; c < columns; c++)
-            sums[r][c] = gb_zero_lanes();
+    gb_zero_tile(rows, columns, sums);
     const size_t stride = a->keys.stride, size = a->keys.size;
     if (gb_dtype_has_codes(dtype)) {
         gb_add_coded_tile(&a->keys, dtype, rows, columns, keys, query, ahead, sums);

@@ -181,40 +181,19 @@ GB_INLINE void multiply_blocks(int bits, int tokens, const gb_exact_tokens *x, c
         multiply_blocks(bits, tokens, x, r);                                                                 \
     }
 #define KERNELS_OF(tokens) KERNEL(4, tokens) KERNEL(5, tokens) KERNEL(6, tokens) KERNEL(8, tokens)
-#define NAMES_OF(tokens)                                                                                     \
-    { stream_4_##tokens, stream_5_##tokens, stream_6_##tokens, stream_8_##tokens }
+#define NAMES_OF(tokens) {stream_4_##tokens, stream_5_##tokens, stream_6_##tokens, stream_8_##tokens},
 
-KERNELS_OF(1)
-KERNELS_OF(2)
-KERNELS_OF(3)
-KERNELS_OF(4)
-#if GB_VECTOR_LANES == 16
-KERNELS_OF(5)
-KERNELS_OF(6)
-KERNELS_OF(7)
-KERNELS_OF(8)
-#endif
 #if defined(__AVX512VNNI__)
-KERNELS_OF(9)
-KERNELS_OF(10)
-KERNELS_OF(11)
-KERNELS_OF(12)
-KERNELS_OF(13)
-KERNELS_OF(14)
-KERNELS_OF(15)
-KERNELS_OF(16)
+#define EACH_LARGER(X) X(9) X(10) X(11) X(12) X(13) X(14) X(15) X(16)
+#else
+#define EACH_LARGER(X)
 #endif
+
+GB_EACH_TILE(KERNELS_OF)
+EACH_LARGER(KERNELS_OF)
 
 static void (*const kernels[GB_STREAM_TOKENS][4])(const gb_exact_tokens *x, const gb_exact_blocks *r) = {
-    NAMES_OF(1),  NAMES_OF(2),  NAMES_OF(3),  NAMES_OF(4),
-#if GB_VECTOR_LANES == 16
-    NAMES_OF(5),  NAMES_OF(6),  NAMES_OF(7),  NAMES_OF(8),
-#endif
-#if defined(__AVX512VNNI__)
-    NAMES_OF(9),  NAMES_OF(10), NAMES_OF(11), NAMES_OF(12),
-    NAMES_OF(13), NAMES_OF(14), NAMES_OF(15), NAMES_OF(16),
-#endif
-};
+    GB_EACH_TILE(NAMES_OF) EACH_LARGER(NAMES_OF)};
 
 void GB_FOR_ISA(gb_stream_blocks)(int bits, const gb_exact_tokens *x, const gb_exact_blocks *r) {
     kernels[x->count - 1][bits == 8 ? 3 : bits - 4](x, r);

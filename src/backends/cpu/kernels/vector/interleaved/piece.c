@@ -71,25 +71,11 @@ GB_INLINE void add_piece(int bits, int tokens, int blocks, const gb_piece *piece
     }
 #define KERNELS_OF(tokens) KERNEL(4, tokens) KERNEL(5, tokens) KERNEL(6, tokens) KERNEL(8, tokens)
 #define NAMES_OF(tokens)                                                                                     \
-    { add_piece_4_##tokens, add_piece_5_##tokens, add_piece_6_##tokens, add_piece_8_##tokens }
+    {add_piece_4_##tokens, add_piece_5_##tokens, add_piece_6_##tokens, add_piece_8_##tokens},
 
-KERNELS_OF(1)
-KERNELS_OF(2)
-KERNELS_OF(3)
-KERNELS_OF(4)
-#if GB_VECTOR_LANES == 16
-KERNELS_OF(5)
-KERNELS_OF(6)
-KERNELS_OF(7)
-KERNELS_OF(8)
-#endif
+GB_EACH_TILE(KERNELS_OF)
 
-static void (*const kernels[GB_TOKENS][4])(const gb_piece *piece) = {
-    NAMES_OF(1), NAMES_OF(2), NAMES_OF(3), NAMES_OF(4),
-#if GB_VECTOR_LANES == 16
-    NAMES_OF(5), NAMES_OF(6), NAMES_OF(7), NAMES_OF(8),
-#endif
-};
+static void (*const kernels[GB_TOKENS][4])(const gb_piece *piece) = {GB_EACH_TILE(NAMES_OF)};
 
 void GB_FOR_ISA(gb_add_piece)(int bits, const gb_piece *piece) {
     kernels[piece->tokens - 1][bits == 8 ? 3 : bits - 4](piece);

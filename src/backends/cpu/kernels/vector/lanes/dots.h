@@ -153,4 +153,11 @@ GB_INLINE void gb_fold(gb_wide *sum, gb_narrow *narrow) {
 #include "backends/cpu/kernels/vector/lanes/dots_portable.h"
 #endif
 
+/* X(tokens) for each number of tokens that a tile of GB_TOKENS may have. */
+#if GB_VECTOR_LANES == 16
+#define GB_EACH_TILE(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8)
+#else
+#define GB_EACH_TILE(X) X(1) X(2) X(3) X(4)
+#endif
+
 #endif

@@ -30,6 +30,14 @@ GB_INLINE void gb_fetch_ahead(const void *at, size_t ahead) {
         __builtin_prefetch((const void *)((uintptr_t)at + ahead));
 }
 
+GB_INLINE void gb_zero_tile(int rows, int columns, gb_lanes sums[][GB_TILE_COLUMNS]) {
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 8
+        for (int c = 0; c < columns; c++)
+            sums[r][c] = gb_zero_lanes();
+}
+
 /* sums[r][c] += weight row r times x[c], elements 0 .. count - 1, count a multiple of 16. */
 GB_INLINE void gb_add_tile(int rows, int columns, const void *weight, gb_dtype dtype, size_t stride,
                            const float *const *x, size_t count, size_t ahead,
@@ -86,11 +94,7 @@ GB_INLINE void gb_dot_tile(int rows, int columns, const void *weight, gb_dtype d
                            const float *const *x, size_t count, size_t ahead, float *y, size_t row_step,
                            size_t column_step) {
     gb_lanes sums[GB_TILE_ROWS][GB_TILE_COLUMNS];
-#pragma GCC unroll 8
-    for (int r = 0; r < rows; r++)
-#pragma GCC unroll 8
-        for (int c = 0; c < columns; c++)
-            sums[r][c] = gb_zero_lanes();
+    gb_zero_tile(rows, columns, sums);
     gb_add_tile(rows, columns, weight, dtype, stride, x, count - count % GB_LANES, ahead, sums);
     gb_add_tile_tail(rows, columns, weight, dtype, stride, x, count, sums);
 #pragma GCC unroll 8
