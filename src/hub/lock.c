@@ -54,22 +54,15 @@ void hub_unlock(int lock) {
         close(lock);
 }
 
-static bool find_folder(const char *repository, char path[HUB_PATH]) {
-    char folder[HUB_PATH], name[HUB_REPOSITORY + 32];
-    if (!hub_repository_folder(repository, folder))
-        return false;
-    snprintf(name, sizeof name, ".locks/%.*s", HUB_REPOSITORY + 16, strrchr(folder, '/') + 1);
-    return hub_cache_folder(path) && hub_join(path, name, path);
-}
-
 gumbel_status hub_lock(const char *repository, const hub_callbacks *callbacks, int *lock,
                        gumbel_error *error) {
-    char path[HUB_PATH];
+    char folder[HUB_PATH], path[HUB_PATH];
     *lock = -1;
-    if (!find_folder(repository, path))
-        return gb_fail(error, GUMBEL_ERROR_IO, "%s: the path of its lock is too long", repository);
-    GB_TRY(hub_make_folder(path, 0777, error));
-    if (!hub_join(path, "gumbel.lock", path))
+    bool has_room = hub_repository_folder(repository, folder) && hub_cache_folder(path) &&
+                    hub_join(path, ".locks", path) && hub_join(path, strrchr(folder, '/') + 1, path);
+    if (has_room)
+        GB_TRY(hub_make_folder(path, 0777, error));
+    if (!has_room || !hub_join(path, "gumbel.lock", path))
         return gb_fail(error, GUMBEL_ERROR_IO, "%s: the path of its lock is too long", repository);
     return hub_lock_file(path, "downloads", repository, callbacks, lock, error);
 }

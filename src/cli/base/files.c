@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/base/files.h"
 
-#include "base/status.h"
+#include "base/output_file.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -24,6 +24,18 @@ gumbel_status cli_read_file(const char *path, gb_byte_buffer *text, gumbel_error
     gumbel_status status = ferror(file) ? refuse_file(path, error) : GUMBEL_OK;
     if (!is_stdin)
         fclose(file);
+    return status;
+}
+
+gumbel_status cli_write_file(const char *path, const gb_byte_buffer *text, gumbel_error *error) {
+    char buffer[4096];
+    gb_output_file file;
+    gumbel_status status = gb_output_create(&file, path, NULL, buffer, sizeof buffer, error);
+    if (status == GUMBEL_OK)
+        status = gb_output_write(&file, text->data, text->size, error);
+    if (status == GUMBEL_OK)
+        status = gb_output_commit(&file, NULL, 0, error);
+    gb_output_close(&file);
     return status;
 }
 

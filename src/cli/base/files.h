@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reading a whole file or standard input.
+ * Whole files: reading them, or standard input, and writing them.
  */
 #ifndef GUMBEL_CLI_BASE_FILES_H
 #define GUMBEL_CLI_BASE_FILES_H
@@ -10,6 +10,10 @@
 
 /* Appends the content of the file at path to text; "-" is standard input. Errors: IO, naming the file. */
 gumbel_status cli_read_file(const char *path, gb_byte_buffer *text, gumbel_error *error);
+
+/* Writes text to the file at path, which is replaced when it is whole. Errors: ARGUMENT, IO, naming the file.
+ */
+gumbel_status cli_write_file(const char *path, const gb_byte_buffer *text, gumbel_error *error);
 
 /* Drops one newline from the end: editors and echo put it there, prompts do not mean it. */
 void cli_drop_last_newline(gb_byte_buffer *text);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cache/entry.h"
 
-#include "base/output_file.h"
+#include "base/status.h"
 #include "cli/base/files.h"
 #include "cli/base/report.h"
 #include "cli/base/signals.h"
@@ -12,6 +12,7 @@
 #include "hub/cache.h"
 #include "hub/lock.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -19,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <xxhash.h>
@@ -51,23 +53,18 @@ bool cli_cache_is_current(const cli_cache_entry *entry) {
 static bool has_key(const char *name) {
     const char *dash = strrchr(name, '-'), *digits = dash ? dash + 1 : "";
     size_t length = strlen(digits);
-    return length >= LEAST_DIGITS && strspn(digits, "0123456789abcdef") == length;
-}
-
-static bool is_plain(char byte) {
-    return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9') ||
-           byte == '.' || byte == '-' || byte == '+' || byte == '_';
+    return length >= LEAST_DIGITS && hub_is_hash(digits, length);
 }
 
 /* The model's name as a file's: "ORG/NAME" becomes ORG--NAME, and what shells would mind an underscore. */
 static void add_model(const char *model, gb_byte_buffer *name) {
     for (const char *byte = model; *byte && name->size < LONGEST_NAME; byte++) {
         bool is_first = byte == model;
+        bool is_plain = isalnum((unsigned char)*byte) || strchr(is_first ? "+_" : ".-+_", *byte);
         if (*byte == '/' && !is_first)
             cli_append_string(name, "--");
         else
-            cli_append(name, is_plain(*byte) && !(is_first && (*byte == '.' || *byte == '-')) ? byte : "_",
-                       1);
+            cli_append(name, is_plain ? byte : "_", 1);
     }
 }
 
@@ -126,40 +123,19 @@ static gumbel_status describe(const char *path, const char *repository, const cl
     return GUMBEL_OK;
 }
 
-static gumbel_status write_record(const char *path, const gb_byte_buffer *record, gumbel_error *error) {
-    uint8_t byte;
-    gb_output_file file;
-    gumbel_status status = gb_output_create(&file, path, NULL, &byte, 1, error);
-    if (status == GUMBEL_OK)
-        status = gb_output_write(&file, record->data, record->size, error);
-    if (status == GUMBEL_OK)
-        status = gb_output_commit(&file, NULL, 0, error);
-    gb_output_close(&file);
-    return status;
-}
-
-static char *record_path(const cli_cache_entry *entry) {
-    return cli_join(entry->folder, "entry");
-}
-
 void cli_cache_note_use(const cli_cache_entry *entry) {
-    char *path = record_path(entry);
     gb_byte_buffer before = {0};
-    (void)cli_read_file(path, &before, NULL);
+    (void)cli_read_file(entry->record_path, &before, NULL);
     if (before.size == entry->record.size && memcmp(before.data, entry->record.data, before.size) == 0)
-        (void)utimensat(AT_FDCWD, path, NULL, 0);
+        (void)utimensat(AT_FDCWD, entry->record_path, NULL, 0);
     else
-        (void)write_record(path, &entry->record, NULL);
+        (void)cli_write_file(entry->record_path, &entry->record, NULL);
     gb_buffer_free(&before);
-    free(path);
 }
 
 int64_t cli_cache_last_use(const cli_cache_entry *entry) {
-    char *path = record_path(entry);
     struct stat file;
-    int64_t seconds = stat(path, &file) == 0 ? (int64_t)file.st_mtim.tv_sec : 0;
-    free(path);
-    return seconds;
+    return stat(entry->record_path, &file) == 0 ? (int64_t)file.st_mtim.tv_sec : 0;
 }
 
 /* ---- Entries ------------------------------------------------------------------------------------------- */
@@ -172,12 +148,14 @@ static void place(const char *cache, const char *name, cli_cache_entry *entry) {
     entry->lock = lock.text;
     entry->folder = cli_join(cache, name);
     entry->program = cli_join(entry->folder, "program.gumbel");
+    entry->record_path = cli_join(entry->folder, "entry");
     entry->name = strrchr(entry->folder, '/') + 1;
 }
 
 void cli_cache_entry_free(cli_cache_entry *entry) {
     free(entry->folder);
     free(entry->program);
+    free(entry->record_path);
     free(entry->lock);
     free(entry->reason);
     gb_buffer_free(&entry->record);
@@ -186,11 +164,9 @@ void cli_cache_entry_free(cli_cache_entry *entry) {
 
 static void read_entry(const char *cache, const char *name, cli_cache_entry *entry) {
     place(cache, name, entry);
-    char *path = record_path(entry);
-    if (cli_read_file(path, &entry->record, NULL) == GUMBEL_OK)
+    if (cli_read_file(entry->record_path, &entry->record, NULL) == GUMBEL_OK)
         parse(entry);
     entry->last_use = cli_cache_last_use(entry);
-    free(path);
 }
 
 gumbel_status cli_cache_read(const char *path, cli_cache_entries *entries, gumbel_error *error) {
@@ -300,10 +276,7 @@ gumbel_status cli_cache_load(const cli_cache_entry *entry, gumbel_program **prog
 gumbel_status cli_cache_create(const cli_cache_entry *entry, gumbel_error *error) {
     if (mkdir(entry->folder, 0700) != 0)
         return gb_fail_errno(error, errno, "%s", entry->folder);
-    char *path = record_path(entry);
-    gumbel_status status = write_record(path, &entry->record, error);
-    free(path);
-    return status;
+    return cli_write_file(entry->record_path, &entry->record, error);
 }
 
 gumbel_status cli_cache_remove(const cli_cache_entry *entry, gumbel_error *error) {

@@ -31,13 +31,13 @@ typedef enum cli_entry_state {
 } cli_entry_state;
 
 typedef struct cli_cache_entry {
-    char *folder, *program, *lock; /* paths */
-    const char *name;              /* of the folder */
-    gb_byte_buffer record;         /* what follows, each text ended by a zero byte */
-    const char *source;            /* the absolute path of the checkpoint that it was made from or used for
-                                    * last; NULL: the record cannot be read, and there is none of the following */
-    const char *model;             /* "ORG/NAME", or the name of its folder or file */
-    const char *recipe;            /* a name, or a file's absolute path; "": none was given */
+    char *folder, *program, *record_path, *lock;
+    const char *name;      /* of the folder */
+    gb_byte_buffer record; /* what follows, each text ended by a zero byte */
+    const char *source;    /* the absolute path of the checkpoint that it was made from or used for
+                            * last; NULL: the record cannot be read, and there is none of the following */
+    const char *model;     /* "ORG/NAME", or the name of its folder or file */
+    const char *recipe;    /* a name, or a file's absolute path; "": none was given */
     uint32_t max_context;
     /* Of entries that are listed (cli/cache/list.h): */
     uint64_t bytes;   /* of all its files */

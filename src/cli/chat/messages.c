@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/chat/messages.h"
 
-#include "base/output_file.h"
 #include "base/status.h"
 #include "cli/base/files.h"
 #include "cli/base/json.h"
@@ -57,18 +56,6 @@ void cli_messages_free(cli_messages *messages) {
 
 /* ---- Files ---- */
 
-static gumbel_status write_text(const char *path, const gb_byte_buffer *text, gumbel_error *error) {
-    char buffer[4096];
-    gb_output_file file = GB_NO_OUTPUT;
-    gumbel_status status = gb_output_create(&file, path, NULL, buffer, sizeof buffer, error);
-    if (status == GUMBEL_OK)
-        status = gb_output_write(&file, text->text, text->size, error);
-    if (status == GUMBEL_OK)
-        status = gb_output_commit(&file, NULL, 0, error);
-    gb_output_close(&file);
-    return status;
-}
-
 static void keep(void *user, const char *text, size_t length) {
     cli_append(user, text, length);
 }
@@ -79,7 +66,7 @@ gumbel_status cli_messages_write(const char *path, const gumbel_conversation *co
     gumbel_status status = gumbel_conversation_write(conversation, keep, &text, error);
     if (status == GUMBEL_OK) {
         cli_append_string(&text, "\n");
-        status = write_text(path, &text, error);
+        status = cli_write_file(path, &text, error);
     }
     gb_buffer_free(&text);
     return status;

@@ -24,34 +24,31 @@ bool cli_is_gguf(const char *path) {
     return found;
 }
 
-/* Adds the models in a folder; prefix: "", or what leads to it from another. A part stands for the first. */
-static bool add_models(const char *path, const char *prefix, cli_names *models) {
+/* Adds the models in the folder, or in the one called below within it. A part stands for the first. */
+static bool add_models(const char *folder, const char *below, cli_names *models) {
     cli_names files = {0};
+    char *path = cli_join(folder, below), name[HUB_PATH];
     bool is_read = cli_names_read(&files, path);
     for (size_t i = 0; i < files.count; i++) {
-        char name[HUB_PATH];
         if (!hub_is_gguf_model(files.items[i]))
             continue;
-        snprintf(name, sizeof name, "%s%s", prefix, files.items[i]);
+        snprintf(name, sizeof name, "%s%s%s", below, below[0] ? "/" : "", files.items[i]);
         const char *number = hub_part_number(name);
         if (number)
             memcpy(name + (number - name), "00001", 5);
         cli_names_add(models, name);
     }
     cli_names_free(&files);
+    free(path);
     return is_read;
 }
 
-static void add_models_below(const char *path, cli_names *models) {
-    cli_names folders = {0};
-    cli_names_read(&folders, path);
-    for (size_t i = 0; i < folders.count; i++) {
-        char *folder = cli_join(path, folders.items[i]), *prefix = cli_join(folders.items[i], "");
-        add_models(folder, prefix, models);
-        free(folder);
-        free(prefix);
-    }
-    cli_names_free(&folders);
+static void add_models_below(const char *folder, cli_names *models) {
+    cli_names names = {0};
+    cli_names_read(&names, folder);
+    for (size_t i = 0; i < names.count; i++)
+        add_models(folder, names.items[i], models);
+    cli_names_free(&names);
 }
 
 /* The index of the model that is meant, or what hub_choose_gguf has for none. */
