@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The delta net of a decode step, in one launch: convolution, norms, decay, the delta rule, output norm and
- * gate. Some blocks (a cluster on Hopper) share a head of a run's values; each has columns of its memory in
- * registers, prefetched before earlier kernels end, because the last step wrote them. Queries and keys are
- * convolved by every block that reads them; the last to read their tail stores the new one, and the head's
- * first block normalizes its result. Convolution and activations have the bits of the ops' own kernels; sums
- * over a head have an order of their own.
+ * gate. On Hopper four blocks, a cluster, share a head of a run where runs are few, otherwise one has it;
+ * each has columns of its memory in registers, prefetched before earlier kernels end, because the last step
+ * wrote them. Queries and keys are convolved by every block that reads them; the last to read their tail
+ * stores the new one, and the head's first block normalizes its result. Convolution and activations have the
+ * bits of the ops' own kernels; sums over a head have an order of their own.
  */
 #include "backends/cuda/delta/delta_step.cuh"
 

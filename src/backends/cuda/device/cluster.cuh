@@ -14,7 +14,7 @@ namespace gb_cuda {
  * such a kernel did not end. */
 inline bool has_clusters() {
 #if defined(__CUDACC__) && !defined(GUMBEL_CUDA_RACECHECK)
-    return gb_cuda_is_hopper();
+    return gb_cuda_find_facts()->major >= 9;
 #else
     return false;
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The asynchronous bfloat16 product of a warpgroup of 128 threads (wgmma, sm_90a): 64 rows of a, in
- * registers, times N rows of b, in shared memory, 16 columns of both, added to float32 sums in registers.
+ * The asynchronous product of a warpgroup of 128 threads (wgmma, sm_90a): 64 rows of a, in registers, times N
+ * rows of b, in shared memory, 16 columns of both, added to float32 sums in registers; of bytes 32 columns,
+ * added to int32 sums.
  * Warp w has a's rows 16 w .. 16 w + 15 as mma.cuh's a, and of every 8 rows of b sums as mma.cuh's c. A row
  * of b is 64 columns, 128 bytes; rows follow one another from a multiple of 1,024 bytes on, swizzled: 16-byte
  * piece p of row r stands at place p ^ (r % 8).

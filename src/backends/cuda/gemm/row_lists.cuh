@@ -62,6 +62,7 @@ void gb_cuda_gemv_pairs(const gb_cuda_call *call, const gb_cuda::row_lists &list
 bool gb_cuda_supports_pairs_bf16(const gb_cuda_tensor *weight);
 void gb_cuda_gemv_bf16_pairs(const gb_cuda_call *call, const gb_cuda_tensor *x, const gb_cuda_tensor *weight,
                              const gb_cuda::row_lists &lists);
+/* gemv_float.cu: likewise, of any matrix that is not quantized. */
 void gb_cuda_gemv_float_product(const gb_cuda_call *call, const gb_cuda_tensor *x,
                                 const gb_cuda_tensor *weight, const gb_cuda::row_lists &lists);
 

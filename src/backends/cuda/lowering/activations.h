@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Prepared rows: activations as the tensor cores' GEMMs read them. gemm/prepared.cuh has their layouts.
+ * Prepared rows: activations as the tensor cores' GEMMs read them. gemm/prepared.cuh and gemm/int8/rows.cuh
+ * have their layouts.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_LOWERING_ACTIVATIONS_H
 #define GUMBEL_BACKENDS_CUDA_LOWERING_ACTIVATIONS_H

@@ -47,7 +47,7 @@ static const char *name_of(gb_cuda_row_class class) {
     return names[class];
 }
 
-/* "cuda, decode of 2 to 16 tokens: 70 steps, 83 launches of 16 tokens" */
+/* "cuda, decode of 2 to 16 tokens: 70 steps, 83 launches with 16 tokens" */
 static void print_title(const gb_cuda_lowered *lowered, uint32_t tokens, const gb_text_sink *sink) {
     const gb_cuda_class *class = &lowered->class;
     const bool is_prompt = class->tokens >= GB_CUDA_FEW_OF_PROMPT;
@@ -59,9 +59,13 @@ static void print_title(const gb_cuda_lowered *lowered, uint32_t tokens, const g
              lowered->launches.count, tokens, tokens == 1 ? "" : "s");
 }
 
-static void print_grid(const struct dim3 *grid, char *text, size_t size) {
+/* "128 x 2 (4)": blocks, and those of a cluster where it has several. */
+static void print_grid(const gb_cuda_launch *launch, char *text, size_t size) {
+    const struct dim3 *grid = &launch->grid;
     const char *const format = grid->z > 1 ? "%u x %u x %u" : grid->y > 1 ? "%u x %u" : "%u";
-    snprintf(text, size, format, grid->x, grid->y, grid->z);
+    const int length = snprintf(text, size, format, grid->x, grid->y, grid->z);
+    if (launch->cluster > 1)
+        snprintf(text + length, size - (size_t)length, " (%u)", launch->cluster);
 }
 
 static void print_launches(const gb_cuda_lowered *lowered, uint32_t s, const gb_text_sink *sink) {
@@ -70,8 +74,8 @@ static void print_launches(const gb_cuda_lowered *lowered, uint32_t s, const gb_
         gb_print_step(lowered->plan, s, "", WIDTH, sink);
     for (uint32_t i = step->first_launch; i < step->end_launch; i++) {
         const gb_cuda_launch *launch = &lowered->launches.launches[i];
-        char grid[40], text[120];
-        print_grid(&launch->grid, grid, sizeof grid);
+        char grid[52], text[132];
+        print_grid(launch, grid, sizeof grid);
         snprintf(text, sizeof text, "%-22s %-14s %5u %7zu", launch->name, grid, launch->block.x,
                  launch->shared_bytes);
         if (i == step->first_launch)
@@ -83,7 +87,7 @@ static void print_launches(const gb_cuda_lowered *lowered, uint32_t s, const gb_
 
 static void print_lowered(const gb_cuda_lowered *lowered, uint32_t tokens, const gb_text_sink *sink) {
     print_title(lowered, tokens, sink);
-    gb_print_step_columns("launch                 grid           block  shared", WIDTH, sink);
+    gb_print_step_columns("launch                 grid (cluster) block  shared", WIDTH, sink);
     for (uint32_t s = 0; s < lowered->plan->step_count; s++)
         print_launches(lowered, s, sink);
 }

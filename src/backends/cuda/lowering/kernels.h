@@ -5,11 +5,11 @@
  * depends on the op's sizes alone, never on N, B or the neighbours in a batch.
  *
  * Numerics. GEMMs and GEMVs of quantized matrices read activations rounded to bfloat16, or to 8 bits in
- * groups where the program says so (gb_cuda_tensor.int8_input), and accumulate in float32. GEMMs with large
- * bfloat16 matrices read 16 bits of their activations on Hopper. Attention on tensor cores reads 16 bits of
- * float32 numbers; prefill over bfloat16 caches rounds queries and weights to bfloat16; programs whose
- * weights are all float32 use none of this. Everything else is float32 as in the definition, and the sampler
- * has its bits.
+ * groups where the program says so (gb_cuda_tensor.int8_input), and accumulate in float32; with inputs
+ * rounded to 8 bits per row their sums are exact integers. GEMMs with large bfloat16 matrices read 16 bits of
+ * their activations on Hopper. Attention on tensor cores reads 16 bits of float32 numbers; prefill over
+ * bfloat16 caches rounds queries and weights to bfloat16; programs whose weights are all float32 use none of
+ * this. Everything else is float32 as in the definition, and the sampler has its bits.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_LOWERING_KERNELS_H
 #define GUMBEL_BACKENDS_CUDA_LOWERING_KERNELS_H
@@ -38,7 +38,7 @@ enum { GB_CUDA_ARRIVALS = 1 << 16 };
 
 /* Memory that steps share. */
 typedef struct gb_cuda_scratch {
-    uint8_t *bytes; /* for one op at a time: the largest gb_cuda_scratch_bytes of the plan */
+    uint8_t *bytes; /* for one op at a time: the largest of the plans */
     uint64_t size;
     uint32_t *arrivals;    /* [GB_CUDA_ARRIVALS] zeros, as every kernel leaves them */
     uint32_t wgmma_blocks; /* gb_cuda_wgmma_blocks() */

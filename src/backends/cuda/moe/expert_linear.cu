@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The registry of GEMMs with chosen experts; a row of y is a (token, choice) pair. Few pairs are computed one
- * by one. Many, and all of prefill on Hopper, are grouped by expert on the device and cut into tiles of one
- * expert each, with their inputs prepared in that order. Matrices that are neither quantized nor large
- * bfloat16 are computed pair by pair.
+ * The registry of GEMMs with chosen experts; a row of y is a (token, choice) pair. Pair by pair: decode with
+ * packed matrices, dense ones that wgmma does not take, and few rows of other formats. All else, as prompts
+ * by wgmma and exact sums of several tokens, is grouped by expert on the device and cut into tiles of one
+ * expert each, with inputs prepared in that order.
  */
 #include "backends/cuda/gemm/int8/rows.cuh"
 #include "backends/cuda/gemm/row_lists.cuh"

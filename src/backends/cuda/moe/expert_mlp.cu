@@ -81,7 +81,7 @@ static unsigned outer_rounds(size_t blocks, size_t tokens) {
     return blocks_for(blocks * tokens, 2 * gb_cuda_find_facts()->multiprocessors);
 }
 
-/* Whether a block of threads has room for what join_outputs has at a time. */
+/* Whether a block of threads has room for what run_expert_outer has at a time. */
 static bool outputs_fit(const gb_cuda_tensor *down, size_t tokens, size_t count) {
     const unsigned rounds = outer_rounds(down->dims[1] / GEMV_BLOCK_ROWS, tokens);
     const uint32_t atoms = (uint32_t)(down->dims[2] / EXPERT_COLUMNS);

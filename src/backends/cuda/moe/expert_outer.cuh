@@ -107,8 +107,8 @@ __device__ inline float join_experts(const expert_outer &p, const float (*sums)[
     return HAS_ALL || p.residual ? residual + sum : sum;
 }
 
-/* Bytes of join_outputs' shared memory for so many experts: blocks of weights, one or two stages of them, and
- * the inner values. */
+/* Bytes of run_expert_outer's shared memory for so many experts: blocks of weights, one or two stages of
+ * them, and the inner values. */
 template <typename Shape>
 inline size_t outer_bytes(uint32_t atoms, uint32_t count, unsigned stages) {
     const size_t inner_bytes = EXPERT_COLUMNS + Shape::ATOM_GROUPS * sizeof(float2);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Gated values of decode: an activation times another tensor, or the halves of one. A warp has whole groups
- * of columns and quantizes them in registers for the next GEMV. The bits are those of row_chain.cu.
+ * Gated values, an activation times another tensor or the halves of one, whose next product takes no bfloat16
+ * rows. A warp has whole groups of columns and quantizes them in registers for it. The bits are those of
+ * row_chain.cu.
  */
 #include "backends/cuda/norm/row_chain.cuh"
 

@@ -102,7 +102,7 @@ __host__ __device__ inline unsigned place_of(const row_view &view, unsigned i) {
 
 } // namespace gb_cuda
 
-/* norm_chain.cu: launches a norm of long rows x alone; false: it does not have such ones. */
+/* norm_chain.cu: describes the launch of a norm of long rows; false: it does not have such ones. */
 bool gb_cuda_long_norm(const gb_cuda_call *call, const gb_cuda::normalization &norm,
                        const gb_cuda::prepared_rows &prepared);
 

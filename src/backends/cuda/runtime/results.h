@@ -15,7 +15,7 @@
 typedef struct gb_cuda_output {
     gb_ref value;
     uint32_t row_words; /* of one row */
-    uint32_t at;        /* where it begins in an entry, and in `kept` */
+    uint32_t at;        /* where it begins in an entry, and in `copied` */
 } gb_cuda_output;
 
 typedef struct gb_cuda_results {

@@ -62,7 +62,7 @@ __device__ static void finish_row(const sampling &a, size_t b, weight_sum best) 
         a.token[b] = token_of(best); /* the row's kind is ROW_IS_DONE since the scan */
 }
 
-/* Leaves a row to finish_rows. */
+/* Leaves a row to run_sample_finish. */
 __device__ static void leave_row(const sampling &a, size_t b, row_kind kind, float max_s, float least) {
     if (blockIdx.x != 0 || threadIdx.x != 0)
         return;

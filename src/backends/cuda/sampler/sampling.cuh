@@ -28,7 +28,7 @@ struct row_changes {
     uint32_t *before; /* keys of the logits without the change */
 };
 
-/* What is left to be done for a row after settle_rows. */
+/* What is left to be done for a row after run_sample_settle. */
 enum row_kind {
     ROW_IS_DONE,
     ROW_IS_DRAWN, /* `drawn` has the token */

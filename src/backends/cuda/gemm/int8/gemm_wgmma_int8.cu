@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * GEMM of rows in 8 bits with packed 4-bit weights, on Hopper (gemm/int8/wgmma_int8.cuh), for any number of
- * rows.
+ * GEMM of rows in 8 bits with packed 4-bit weights, on Hopper (gemm/int8/wgmma_int8.cuh), of more rows than
+ * gemv_int8.cu has.
  */
 #include "backends/cuda/gemm/codes.cuh"
 #include "backends/cuda/gemm/dispatch.cuh"

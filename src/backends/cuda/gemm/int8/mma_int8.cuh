@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * GEMM of rows in 8 bits (rows.cuh) with packed 4-bit matrices (weights.cuh) by a warp's
- * tensor-core instruction (mma), for few rows, for chosen experts, and for all rows on devices before Hopper.
+ * tensor-core instruction (mma), for chosen experts, and for all rows on devices before Hopper.
  * A warp has 16 outputs of up to 8 * TILES rows and a share of k, and adds its sums to those of the warps
  * with the other shares. All reads go to memory or the caches, so that nothing has to be set up before the
  * first one.
