@@ -78,6 +78,9 @@ void know_kernel(void (*kernel)(Parameters...)) {
     know_kernel(reinterpret_cast<const void *>(kernel), kernel_binder<Parameters...>::bind);
 }
 
+/* Ends the test with that sentence where something does not hold. */
+void require(bool holds, const char *otherwise);
+
 /* The block's dynamic shared memory. */
 void *dynamic_shared();
 

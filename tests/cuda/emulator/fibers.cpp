@@ -205,6 +205,11 @@ unsigned lane() {
     return running % WARP;
 }
 
+void require(bool holds, const char *otherwise) {
+    if (!holds)
+        fail(otherwise);
+}
+
 void *dynamic_shared() {
     return shared;
 }

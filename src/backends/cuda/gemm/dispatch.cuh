@@ -9,11 +9,16 @@
 
 namespace gb_cuda {
 
-/* A number as that one of VALUES which it is; the last one where it is none. */
+/* A number as that one of VALUES which it is. The emulated device, where a wrong instance would be but slow,
+ * accepts no other. */
 template <int... VALUES>
 struct one_of {
     int number;
-    explicit one_of(size_t of) : number((int)of) {}
+    explicit one_of(size_t of) : number((int)of) {
+#if !defined(__CUDACC__)
+        emulated::require(((number == VALUES) || ...), "a kernel has no instance for a number");
+#endif
+    }
 };
 
 /* Calls a function with a fixed number for each choice. */

@@ -124,8 +124,13 @@ static void add_many(const gb_cuda_call *call, const product &p, const row_lists
 /* Calls `add` with the bits of a code and the units of a group, 0: as p says. */
 template <typename Add>
 static void with_format(const gb_cuda_tensor *weight, const product &p, const Add &add) {
-    dispatch([&](auto bits, auto units) { add(bits, fixed < bits == 4 ? int(units) : 0 > ()); },
-             one_of<4, 5, 6, 8>(weight->format.bits), one_of<1, 2, 0>(p.group_units));
+    const uint32_t known = weight->format.bits == 4 && p.group_units <= 2 ? p.group_units : 0;
+    dispatch(
+        [&](auto bits, auto units) {
+            constexpr int UNITS = bits == 4 ? int(units) : 0;
+            add(bits, fixed<UNITS>());
+        },
+        one_of<4, 5, 6, 8>(weight->format.bits), one_of<0, 1, 2>(known));
 }
 
 void gb_cuda_quantized_few(const gb_cuda_call *call, const row_lists &lists) {
