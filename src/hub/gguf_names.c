@@ -12,7 +12,8 @@
 enum { DIGITS = 5, ENDING = sizeof PART_ENDING - 1 };
 
 bool hub_is_gguf_model(const char *name) {
-    return hub_ends_with(name, ".gguf") && name[5] && !strstr(name, "mmproj") && !strstr(name, "imatrix");
+    return hub_ends_with(name, ".gguf") && strcmp(name, ".gguf") != 0 && !strstr(name, "mmproj") &&
+           !strstr(name, "imatrix");
 }
 
 const char *hub_part_number(const char *name) {

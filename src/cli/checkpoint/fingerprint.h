@@ -10,11 +10,10 @@
 #include "base/byte_buffer.h"
 
 /* Adds the files that an export of the checkpoint, an absolute path, may read: of a folder its *.safetensors,
- * *.json and
- * *.jinja, of a GGUF all its parts. Where they lie does not matter. Errors: IO. */
+ * *.json and *.jinja, of a GGUF all its parts. Where they lie does not matter. Errors: IO, MEMORY. */
 gumbel_status cli_fingerprint(const char *checkpoint, gb_byte_buffer *print, gumbel_error *error);
 
-/* Adds one file under that name. Errors: IO. */
+/* Adds one file under that name. Errors: IO, MEMORY. */
 gumbel_status cli_fingerprint_file(const char *path, const char *name, gb_byte_buffer *print,
                                    gumbel_error *error);
 

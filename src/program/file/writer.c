@@ -47,7 +47,7 @@ static const char *describe_bytes(double bytes, char text[BYTES_TEXT]) {
 
 /* Refuses where the file system of an open file has less than needed bytes free for this user. path is what
  * the message calls the file. A file system that does not tell is taken to have room. Errors: LIMIT, with
- * both numbers. Thread-safe. */
+ * both numbers. */
 static gumbel_status check_disk_space(int descriptor, const char *path, uint64_t needed,
                                       gumbel_error *error) {
     struct statvfs disk;

@@ -9,8 +9,8 @@
 
 namespace gb_cuda {
 
-/* A number as that one of VALUES which it is. The emulated device, where a wrong instance would be but slow,
- * accepts no other. */
+/* A number as that one of VALUES which it is. For another one the last instance would run, slowly at best:
+ * the emulated device refuses it. */
 template <int... VALUES>
 struct one_of {
     int number;
