@@ -4,6 +4,7 @@
  */
 #include "backends/cuda/lowering/lowering.h"
 #include "backends/cuda/lowering/products.h"
+#include "backends/cuda/runtime/facts.h"
 #include "base/byte_buffer.h"
 #include "base/text_sink.h"
 #include "run/handles.h"
@@ -323,6 +324,39 @@ static void launches_are_called_as_their_functions(void **unused) {
 }
 #endif
 
+static uint32_t even; /* launches that were met */
+
+/* Of so few blocks a multiprocessor has room for its share and for no more: registers alone would let it take
+ * more, while others are idle. */
+static void check_even_blocks(gb_cuda_lowered *lowered) {
+    enum { TOKENS = 2, MOST_EVEN = 2 };
+    const gb_cuda_facts *facts = gb_cuda_find_facts();
+    const uint32_t tokens = lowered->class.tokens == GB_CUDA_ONE_ROW ? 1 : TOKENS;
+    gumbel_error error;
+    if (lowered->class.tokens > GB_CUDA_FEW_ROWS)
+        return;
+    gb_cuda_lowered_bind(lowered, tokens, tokens, &(gb_cuda_runs){NULL, 1}, &(gb_cuda_versions){NULL, NULL});
+    assert_ok(gb_cuda_lowered_describe(lowered, lowered->plan->step_count, &error), &error);
+    for (uint32_t i = 0; i < lowered->launches.count; i++) {
+        const gb_cuda_launch *launch = &lowered->launches.launches[i];
+        const size_t blocks = (size_t)launch->grid.x * launch->grid.y,
+                     share = (blocks + facts->multiprocessors - 1) / facts->multiprocessors;
+        if (strcmp(launch->name, "expert_outer") != 0)
+            continue;
+        assert_true(share <= MOST_EVEN);
+        assert_true(launch->shared_bytes <= facts->shared_bytes / share);
+        assert_true(launch->shared_bytes >= facts->shared_bytes / (share + 1));
+        even++;
+    }
+}
+
+static void few_blocks_of_experts_spread(void **unused) {
+    (void)unused;
+    even = 0;
+    for_classes(program->program, check_even_blocks);
+    assert_true(even > 1);
+}
+
 static void note_warning(void *user, gumbel_log_level level, const char *message) {
     bool *is_warned = user;
     *is_warned = *is_warned || (level == GUMBEL_LOG_WARNING && strstr(message, "--quantize int4-affine"));
@@ -367,6 +401,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(classes_have_kernels_of_their_own),
         cmocka_unit_test(weights_lie_as_kernels_want_them),
+        cmocka_unit_test(few_blocks_of_experts_spread),
 #ifndef GUMBEL_EMULATED_DEVICE
         cmocka_unit_test(launches_are_called_as_their_functions),
 #endif
