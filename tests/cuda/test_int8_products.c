@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Products of rows that are rounded to 8 bits each with integer weights: the bits of their definition
- * (ops.def, tensor/format.h), whatever the kernel, the tile, the split of k, and the other rows.
+ * (ops.def, tensor/format.h), whatever the kernel, the tile, the split of k, and the other rows, and with
+ * their norms in one launch.
  */
 #include "backends/cuda/lowering/activations.h"
 #include "cuda/launching.h"
@@ -272,12 +273,136 @@ static void products_share_a_launch(void **state) {
     }
 }
 
+/* ---- With norms ---------------------------------------------------------------------------------------- */
+
+enum { NORM_MATRICES = 2, NORM_OUTPUTS = 256, MOST_NORM_INPUTS = 6272 };
+static const uint32_t live_norms = 1u << GB_NORMS_ADD | 1u << GB_NORMS_LAST;
+
+typedef struct norm_case {
+    size_t width, outputs[NORM_MATRICES], rotation;
+    uint32_t group;
+    bool is_supported;
+} norm_case;
+
+static const norm_case norm_cases[] = {
+    {2048, {256, 128}, 128, 32, true},  {1152, {128, 128}, 0, 128, true},   {5376, {128, 256}, 128, 64, true},
+    {5376, {128, 128}, 256, 32, true},  {2048, {128, 128}, 256, 32, false}, /* a rotation of two warps */
+    {6272, {128, 128}, 128, 32, false},
+};
+
+/* An addition and a norm, and products of its result. */
+typedef struct norm_step {
+    gb_cuda_tensor x, added, weight, sum, row, y[NORM_MATRICES];
+    matrix m[NORM_MATRICES];
+    gb_node products[NORM_MATRICES];
+    gb_cuda_scratch scratch;
+    gb_cuda_call calls[GB_NORMS_PARTS + NORM_MATRICES];
+    const gb_cuda_call *parts[GB_NORMS_PARTS + NORM_MATRICES];
+    const gb_cuda_tensor *operands[GB_MAX_STEP_OPERANDS];
+    gb_cuda_problem problem;
+} norm_step;
+
+static const gb_node norm_nodes[] = {
+    {.op = GB_OP_ADD},
+    {.op = GB_OP_RMS_NORM,
+     .attribute_count = 1,
+     .attributes = {{GB_ATTRIBUTE_EPSILON, GB_ATTRIBUTE_FLOAT, {.f = 1e-6}}}},
+};
+
+static gb_cuda_tensor random_floats(int32_t rank, size_t width, uint64_t *random) {
+    float values[MOST_NORM_INPUTS];
+    for (size_t i = 0; i < width; i++)
+        values[i] = next_float(random);
+    return rank == 1 ? device_tensor(GB_F32, values, 1, width, 1, 1)
+                     : device_tensor(GB_F32, values, 2, 1, width, 1);
+}
+
+static void make_norm_step(norm_step *s, const norm_case *c, matrix_case *of, uint64_t *random) {
+    static const uint32_t zeros[GB_CUDA_ARRIVALS];
+    *s = (norm_step){.x = random_floats(2, c->width, random),
+                     .added = random_floats(2, c->width, random),
+                     .weight = random_floats(1, c->width, random),
+                     .sum = device_tensor(GB_F32, NULL, 2, 1, c->width, 1),
+                     .row = device_tensor(GB_F32, NULL, 2, 1, c->width, 1)};
+    s->scratch = (gb_cuda_scratch){.bytes = device_copy(NULL, 1 << 20),
+                                   .arrivals = device_copy(zeros, sizeof zeros),
+                                   .wgmma_blocks = gb_cuda_wgmma_blocks()};
+    s->calls[GB_NORMS_ADD] = (gb_cuda_call){
+        .node = &norm_nodes[0], .operands = {&s->x, &s->added}, .results = {&s->sum}, .scratch = &s->scratch};
+    s->calls[GB_NORMS_LAST] = (gb_cuda_call){.node = &norm_nodes[1],
+                                             .operands = {&s->sum, &s->weight},
+                                             .results = {&s->row},
+                                             .scratch = &s->scratch};
+    for (size_t i = 0; i < NORM_MATRICES; i++) {
+        of[i] = (matrix_case){{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, c->group},
+                              c->outputs[i],
+                              c->width,
+                              c->rotation,
+                              false};
+        s->m[i] = new_matrix(&of[i], 1, random);
+        s->y[i] = device_tensor(GB_F32, NULL, 2, 1, c->outputs[i], 1);
+        s->products[i] = node_of(&s->m[i], GB_OP_LINEAR);
+        s->calls[GB_NORMS_PARTS + i] = (gb_cuda_call){.node = &s->products[i],
+                                                      .operands = {&s->row, &s->m[i].tensor},
+                                                      .results = {&s->y[i]},
+                                                      .scratch = &s->scratch};
+        s->parts[GB_NORMS_PARTS + i] = &s->calls[GB_NORMS_PARTS + i];
+    }
+    s->operands[GB_NORMS_X] = &s->x;
+    s->operands[GB_NORMS_ADDED] = &s->added;
+    s->operands[GB_NORMS_LAST_WEIGHT] = &s->weight;
+    s->parts[GB_NORMS_ADD] = &s->calls[GB_NORMS_ADD];
+    s->parts[GB_NORMS_LAST] = &s->calls[GB_NORMS_LAST];
+    s->problem = (gb_cuda_problem){s->operands, s->parts, GB_NORMS_PARTS + NORM_MATRICES, live_norms};
+}
+
+static void free_norm_step(norm_step *s) {
+    gb_cuda_tensor *const tensors[] = {&s->x, &s->added, &s->weight, &s->sum, &s->row, &s->y[0], &s->y[1]};
+    for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++)
+        free_on_device(tensors[i]);
+    for (size_t i = 0; i < NORM_MATRICES; i++)
+        free_matrix(&s->m[i]);
+    assert_cuda(cudaFree(s->scratch.bytes));
+    assert_cuda(cudaFree(s->scratch.arrivals));
+}
+
+/* One launch has the bits of the norm's own kernel, and of the definition of what that gives. */
+static void norms_share_the_launch_of_their_products(void **state) {
+    (void)state;
+    uint64_t random = 6;
+    for (size_t i = 0; i < sizeof norm_cases / sizeof *norm_cases; i++) {
+        const norm_case *c = &norm_cases[i];
+        float expected[2 * MOST_NORM_INPUTS], found[2 * MOST_NORM_INPUTS], y[NORM_OUTPUTS],
+            of_y[NORM_OUTPUTS];
+        matrix_case of[NORM_MATRICES];
+        norm_step s;
+        make_norm_step(&s, c, of, &random);
+        const gb_cuda_problem norms = {s.operands, s.parts, GB_NORMS_PARTS, live_norms};
+        assert_true(launch_fused(GB_FUSED_NORMS, &norms));
+        fetch_tensor(&s.sum, expected);
+        fetch_tensor(&s.row, expected + c->width);
+        memset(found, 0, sizeof found);
+        assert_cuda(cudaMemcpy(s.row.data, found, c->width * sizeof(float), cudaMemcpyHostToDevice));
+        assert_int_equal(launch_fused(GB_FUSED_NORM_LINEARS, &s.problem), c->is_supported);
+        for (size_t m = 0; c->is_supported && m < NORM_MATRICES; m++) {
+            fetch_tensor(&s.sum, found);
+            fetch_tensor(&s.row, found + c->width);
+            assert_same_bits(found, expected, 2 * c->width);
+            define_product(&s.m[m], expected + c->width, 0, of_y);
+            fetch_tensor(&s.y[m], y);
+            assert_same_bits(y, of_y, c->outputs[m]);
+        }
+        free_norm_step(&s);
+    }
+}
+
 int main(void) {
     need_device();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_have_the_definitions_bits),
         cmocka_unit_test(products_share_a_launch),
         cmocka_unit_test(experts_have_the_definitions_bits),
+        cmocka_unit_test(norms_share_the_launch_of_their_products),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,39 +7,15 @@
 #include "backends/cuda/gemm/dispatch.cuh"
 #include "backends/cuda/gemm/gemv_launch.cuh"
 #include "backends/cuda/gemm/gemv_one_row.cuh"
-#include "backends/cuda/norm/norm_chain.cuh"
+#include "backends/cuda/norm/product_row.cuh"
 
 using namespace gb_cuda;
 
-enum { ROW_ROUNDS = 2, ATOM_COLUMNS = 64 };
-static_assert(ROW_ROUNDS * WIDE_ROW_WARPS * WARP * 8 == (int)GB_CUDA_MOST_NORM_COLUMNS,
+enum { ATOM_COLUMNS = 64 };
+static_assert(PRODUCT_ROW_ROUNDS * WIDE_ROW_WARPS * WARP * 8 == (int)GB_CUDA_MOST_NORM_COLUMNS,
               "rows of a norm's products");
-static_assert(ROW_ROUNDS * NARROW_ROW_WARPS * WARP * 4 == (int)NARROW_COLUMNS,
+static_assert(PRODUCT_ROW_ROUNDS * NARROW_ROW_WARPS * WARP * 4 == (int)NARROW_COLUMNS,
               "rows of four columns a thread");
-
-/* The multiplying warps of a block have the row. */
-template <typename Row, int WARPS>
-struct product_row {
-    static constexpr int ROUNDS = ROW_ROUNDS;
-    Row &of;
-    unsigned count;
-
-    __device__ unsigned warps() const {
-        return count;
-    }
-
-    __device__ unsigned warp(int round) const {
-        return threadIdx.x / WARP + (unsigned)round * WARPS;
-    }
-
-    __device__ bool has(int round) const {
-        return warp(round) < count;
-    }
-
-    __device__ void meet() const {
-        of.meet();
-    }
-};
 
 struct norm_gemv {
     norm_chain chain;
@@ -67,7 +43,7 @@ static __global__ void __launch_bounds__(gemv_one_row<Shape, WARPS>::THREADS, 1)
     row.multiply_blocks([&] {
         const product_row<gemv_one_row<Shape, WARPS>, WARPS> block = {row, p.warps};
         const row_share share = {blockIdx.x, gridDim.x};
-        row_part<EACH> parts[ROW_ROUNDS];
+        row_part<EACH> parts[PRODUCT_ROW_ROUNDS];
         run_chain_row<EACH, Element>(p.chain, 0, block, share, partial, parts);
         const gemv_memory &memory = p.products.memory;
         const prepared_rows to = {reinterpret_cast<uint32_t *>(shared + memory.x),
@@ -77,7 +53,7 @@ static __global__ void __launch_bounds__(gemv_one_row<Shape, WARPS>::THREADS, 1)
                                   Shape::GROUP,
                                   false};
 #pragma unroll
-        for (int r = 0; r < ROW_ROUNDS; r++)
+        for (int r = 0; r < PRODUCT_ROW_ROUNDS; r++)
             if (block.has(r)) {
                 store_in_bytes<EACH>(to, 0, column_of<EACH>(block, r), parts[r].v);
                 if (p.chain.prepared.values && share.is_mine(block.warp(r), block.warps()))

@@ -42,8 +42,12 @@ enum {
 };
 
 /* gemm_int8.cu: products of inputs that are rounded to 8 bits per row, whose sums are exact integers; those
- * of packed matrices on tensor cores (gemm_mma_int8.cu), and on Hopper those of few rows (gemv_int8.cu) and
- * of more (gemm_wgmma_int8.cu), some in a launch. They have the same bits. */
+ * of packed matrices on tensor cores (gemm_mma_int8.cu), those of one row (gemv_int8_row.cu), and on Hopper
+ * those of few rows (gemv_int8.cu) and of more (gemm_wgmma_int8.cu), some in a launch. They have the same
+ * bits. */
+bool gb_cuda_supports_gemv_int8_row(const gb_cuda_problem *problem);
+void gb_cuda_gemv_int8_row(const gb_cuda_problem *problem);
+uint64_t gb_cuda_gemv_int8_row_scratch(const gb_cuda_problem *problem);
 bool gb_cuda_supports_int8(const gb_cuda_call *call);
 void gb_cuda_gemm_int8(const gb_cuda_call *call);
 bool gb_cuda_supports_mma_int8(const gb_cuda_call *call);

@@ -50,11 +50,13 @@ void gb_cuda_gate_chain(const gb_cuda_problem *problem);
 bool gb_cuda_supports_norms(const gb_cuda_problem *problem);
 void gb_cuda_norm_chain(const gb_cuda_problem *problem);
 
-/* norm_gemv.cu, norm_gemv_small.cu: norms and GEMVs of their last result for one token, with quantized
- * matrices and with small ones that are not. */
+/* norm_gemv.cu, norm_gemv_int8.cu, norm_gemv_small.cu: norms and GEMVs of their last result for one token,
+ * with quantized matrices, with those whose sums are exact, and with small ones that are not quantized. */
 bool gb_cuda_supports_norm_gemv(const gb_cuda_problem *problem);
 bool gb_cuda_norm_gemv_has_epilogue(const gb_cuda_problem *problem);
 void gb_cuda_norm_gemv(const gb_cuda_problem *problem);
+bool gb_cuda_supports_norm_gemv_int8(const gb_cuda_problem *problem);
+void gb_cuda_norm_gemv_int8(const gb_cuda_problem *problem);
 bool gb_cuda_supports_norm_gemv_small(const gb_cuda_problem *problem);
 void gb_cuda_norm_gemv_small(const gb_cuda_problem *problem);
 

@@ -42,7 +42,7 @@ static __global__ void __launch_bounds__(WARP)
 #pragma unroll
     for (unsigned i = 0; i < LANE_COLUMNS; i++)
         v[i] = is_inside && first + i < width ? dequantize(matrix, (size_t)id, first + i) : 0.0f;
-    hadamard_of_warp(v, rotation);
+    hadamard_of_warp<LANE_COLUMNS>(v, rotation);
 #pragma unroll
     for (unsigned i = 0; i < LANE_COLUMNS; i++)
         if (first + i < width)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gb_hadamard of tensor/hadamard.h by a warp, with its bits: a lane has eight neighbouring columns, so that a
+ * gb_hadamard of tensor/hadamard.h by a warp, with its bits: a lane has some neighbouring columns, so that a
  * block of the rotation lies in one warp.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_GEMM_INT8_HADAMARD_CUH
@@ -23,18 +23,20 @@ __device__ inline void add_and_subtract(float &low, float &high) {
     high = a - c;
 }
 
-/* Transforms the warp's columns in blocks of `rotation`, without the division; a whole warp calls it. */
-__device__ inline void hadamard_of_warp(float v[LANE_COLUMNS], unsigned rotation) {
+/* Transforms the warp's columns, of which a lane has EACH, in blocks of `rotation`, at most WARP * EACH,
+ * without the division; a whole warp calls it. */
+template <int EACH>
+__device__ inline void hadamard_of_warp(float v[EACH], unsigned rotation) {
 #pragma unroll
-    for (unsigned h = 1; h < LANE_COLUMNS; h *= 2)
+    for (unsigned h = 1; h < EACH; h *= 2)
         if (h < rotation)
 #pragma unroll
-            for (unsigned i = 0; i < LANE_COLUMNS; i++)
+            for (unsigned i = 0; i < EACH; i++)
                 if ((i & h) == 0)
                     add_and_subtract(v[i], v[i + h]);
-    for (unsigned distance = 1; distance * LANE_COLUMNS < rotation; distance *= 2)
+    for (unsigned distance = 1; distance * EACH < rotation; distance *= 2)
 #pragma unroll
-        for (unsigned i = 0; i < LANE_COLUMNS; i++) {
+        for (unsigned i = 0; i < EACH; i++) {
             const float other = __shfl_xor_sync(0xffffffffu, v[i], (int)distance);
             v[i] = threadIdx.x % WARP & distance ? other - v[i] : v[i] + other;
         }

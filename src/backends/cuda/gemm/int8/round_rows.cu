@@ -5,6 +5,7 @@
  * stays in registers until the row's largest number is known; of rows longer than that it is read again.
  */
 #include "backends/cuda/gemm/int8/hadamard.cuh"
+#include "backends/cuda/gemm/int8/rounding.cuh"
 #include "backends/cuda/gemm/int8/rows.cuh"
 #include "backends/cuda/lowering/activations.h"
 
@@ -66,49 +67,11 @@ __device__ static int32_t sum_of_block(int32_t sum) {
     return sum;
 }
 
-/* The bits of the largest number so far. */
-__device__ static uint32_t larger(uint32_t magnitude, const float v[LANE_COLUMNS]) {
-#pragma unroll
-    for (unsigned i = 0; i < LANE_COLUMNS; i++) {
-        const uint32_t of_one = gb_float_bits(v[i]) & 0x7fffffffu;
-        magnitude = magnitude < of_one ? of_one : magnitude;
-    }
-    return magnitude;
-}
-
-/* What all of a row's numbers are divided by. */
-struct row_divisor {
-    float scale, enlarged, divisor, reciprocal;
-    bool has_codes;
-
-    /* magnitude: the bits of the row's largest number. */
-    __device__ explicit row_divisor(uint32_t magnitude) {
-        scale = magnitude >= 0x7f800000u ? gb_float_from_bits(0x7fc00000u)
-                                         : gb_float_from_bits(magnitude) / 127.0f;
-        scale = scale < 0x1p-126f ? 0.0f : scale;
-        has_codes = scale > 0;
-        enlarged = scale < 0x1p-90f ? 0x1p+60f : 1.0f;
-        divisor = has_codes ? scale * enlarged : 1.0f;
-        reciprocal = 1.0f / divisor;
-    }
-
-    __device__ int code_of(float v) const {
-        const float ratio = quotient(v * enlarged, divisor, reciprocal);
-        return has_codes ? (int)(gb_float_bits(ratio + 0x1.8p+23f) - 0x4b400000u) : 0;
-    }
-};
-
 /* The codes of a lane's columns; returns their sum. */
 __device__ static int32_t store_codes(const rounding &r, size_t row, size_t at, const row_divisor &by,
                                       const float v[LANE_COLUMNS]) {
-    uint32_t words[2] = {0, 0};
-    int32_t sum = 0;
-#pragma unroll
-    for (unsigned i = 0; i < LANE_COLUMNS; i++) {
-        const int code = by.code_of(v[i]);
-        words[i % 2] |= ((uint32_t)code & 0xffu) << (i / 2 * 8);
-        sum += code;
-    }
+    uint32_t words[2];
+    const int32_t sum = by.find_codes<LANE_COLUMNS>(v, words);
     for (unsigned odd = 0; odd < 2; odd++)
         *reinterpret_cast<uint32_t *>(int8_quarter(r.to, row, at / 8, odd)) = words[odd];
     return sum;
@@ -130,14 +93,14 @@ static __global__ void __launch_bounds__(MOST_WARPS *WARP) run_round_rows(roundi
         load_columns(r, from, first + i * step, kept[i]);
 #pragma unroll
     for (unsigned i = 0; i < KEPT; i++) {
-        hadamard_of_warp(kept[i], r.rotation);
-        magnitude = larger(magnitude, kept[i]);
+        hadamard_of_warp<LANE_COLUMNS>(kept[i], r.rotation);
+        magnitude = larger<LANE_COLUMNS>(magnitude, kept[i]);
     }
     float again[LANE_COLUMNS];
     for (size_t begin = KEPT * step; begin < all; begin += step) {
         load_columns(r, from, first + begin, again);
-        hadamard_of_warp(again, r.rotation);
-        magnitude = larger(magnitude, again);
+        hadamard_of_warp<LANE_COLUMNS>(again, r.rotation);
+        magnitude = larger<LANE_COLUMNS>(magnitude, again);
     }
     const row_divisor by(largest_of_block(magnitude));
     int32_t sum = 0;
@@ -147,7 +110,7 @@ static __global__ void __launch_bounds__(MOST_WARPS *WARP) run_round_rows(roundi
             sum += store_codes(r, row, first + i * step, by, kept[i]);
     for (size_t begin = KEPT * step; begin < all; begin += step) {
         load_columns(r, from, first + begin, again);
-        hadamard_of_warp(again, r.rotation);
+        hadamard_of_warp<LANE_COLUMNS>(again, r.rotation);
         if (first + begin < all)
             sum += store_codes(r, row, first + begin, by, again);
     }
