@@ -47,7 +47,6 @@ enum {
  * bits. */
 bool gb_cuda_supports_gemv_int8_row(const gb_cuda_problem *problem);
 void gb_cuda_gemv_int8_row(const gb_cuda_problem *problem);
-uint64_t gb_cuda_gemv_int8_row_scratch(const gb_cuda_problem *problem);
 bool gb_cuda_supports_int8(const gb_cuda_call *call);
 void gb_cuda_gemm_int8(const gb_cuda_call *call);
 bool gb_cuda_supports_mma_int8(const gb_cuda_call *call);

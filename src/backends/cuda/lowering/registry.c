@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/cuda/lowering/activations.h"
-#include "backends/cuda/lowering/products.h"
 #include "backends/cuda/lowering/steps.h"
 
 #define COUNT(array) (uint32_t)(sizeof(array) / sizeof *(array))
@@ -116,8 +115,7 @@ static const gb_cuda_kernel norm_linears[] = {
     {"norm_gemv_small", gb_cuda_supports_norm_gemv_small, gb_cuda_norm_gemv_small, NULL, always, NULL, false},
     {"norm_gemv", gb_cuda_supports_norm_gemv, gb_cuda_norm_gemv, NULL, gb_cuda_norm_gemv_has_epilogue, NULL,
      true},
-    {"norm_gemv_int8", gb_cuda_supports_norm_gemv_int8, gb_cuda_norm_gemv_int8, gb_cuda_gemv_int8_row_scratch,
-     NULL, NULL, true}};
+    {"norm_gemv_int8", gb_cuda_supports_norm_gemv_int8, gb_cuda_norm_gemv_int8, NULL, NULL, NULL, true}};
 static const gb_cuda_kernel rows[] = {
     {"row_chain", gb_cuda_supports_rows, gb_cuda_row_chain, NULL, always, NULL, false}};
 

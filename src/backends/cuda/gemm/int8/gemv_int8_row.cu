@@ -62,7 +62,3 @@ void gb_cuda_gemv_int8_row(const gb_cuda_problem *problem) {
              one_of<32, 64, 128>(call->operands[1]->format.group),
              one_of<1, 2, MOST_ROUNDS>(rounds <= 2 ? rounds : (size_t)MOST_ROUNDS));
 }
-
-uint64_t gb_cuda_gemv_int8_row_scratch(const gb_cuda_problem *) {
-    return gb_cuda_find_facts()->multiprocessors * (uint64_t)ROW_PARTIAL_BYTES;
-}

@@ -2,11 +2,14 @@
  *
  * GEMV of one row in 8 bits with packed 4-bit matrices. The blocks of 128 columns of all tiles are one
  * sequence, of which each block of threads has an equal run: where a tile is cut, exact sums let the pieces
- * be added in any order. One warp copies weights ahead (copy_pipeline.cuh); a fragment of 16 outputs has two
- * others, which take stages in turns.
+ * be added in any order. One warp copies weights ahead (copy_pipeline.cuh); a fragment of 16 outputs has
+ * three others, which take stages in turns.
  *
- * The eight columns of a tensor core's operand are eight units of k: inputs are zero in all but the unit's
- * own, so that their sums come out side by side and groups are scaled afterwards, two by each lane.
+ * Two of the eight columns of a tensor core's operand are a unit's: inputs are zero in all others, so that
+ * the sums of a block's four units come out side by side and groups are scaled afterwards. Of a byte with
+ * codes of two columns, w = 16 high + low, the first operand has w itself and w & 15: in a unit's first
+ * column they meet the inputs of `high` and their negatives, which gives 16 high; in its second one nothing
+ * and those of `low`.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_GEMM_INT8_GEMV_ONE_ROW_CUH
 #define GUMBEL_BACKENDS_CUDA_GEMM_INT8_GEMV_ONE_ROW_CUH
@@ -20,21 +23,27 @@
 namespace gb_cuda {
 
 enum {
+    ROW_INPUT_BYTES = 2, /* of a column of the input */
+    ROW_SUM_BITS = 40,
     ROW_TURNS = 2,        /* warps of a fragment */
     ROW_STAGE_BLOCKS = 2, /* of columns */
     ROW_MOST_STAGES = 12,
-    ROW_EARLY_STAGES = 3, /* in flight while the inputs are not there, which more would delay */
+    /* In flight at a time: more would delay the inputs while these are not there, and afterwards let some
+     * multiprocessors have memory's bandwidth before others. */
+    ROW_EARLY_STAGES = 2,
+    ROW_LATE_STAGES = 3,
 };
 
 /* Products of one row. */
 struct int8_row_products {
     int8_matrix of[GB_CUDA_MOST_JOINED];
-    int32_t *partial;        /* [gridDim.x, 2, GB_TILE_ROWS]: of a block's first tile, and of its last */
-    uint32_t *arrivals;      /* [tiles, INT8_FRAGMENTS] zeros, as it leaves them */
-    uint32_t tiles, columns; /* tiles: of outputs, of all matrices */
-    uint32_t stages;         /* an even number, so that a place among them is always that of one turn */
-    unsigned rotation;       /* 0: none */
-    float factor;            /* of the row's scale */
+    unsigned long long *joined; /* [gridDim.x, GB_TILE_ROWS] zeros, as it leaves them: of the tile that a
+                                 * block begins and others go on with, the sums so far, and above ROW_SUM_BITS
+                                 * of how many pieces */
+    uint32_t tiles, columns;    /* tiles: of outputs, of all matrices */
+    uint32_t stages;            /* an even number, so that a place among them is always that of one turn */
+    unsigned rotation;          /* 0: none */
+    float factor;               /* of the row's scale */
 
     __host__ __device__ uint32_t blocks() const {
         return columns / GB_TILE_COLUMNS;
@@ -75,8 +84,8 @@ struct row_memory {
     uint32_t sums_at, given_at, size;
 
     __host__ __device__ explicit row_memory(uint32_t columns)
-        : sums_at(columns), given_at(sums_at + columns / UNIT * (uint32_t)sizeof(int32_t)),
-          size(given_at + (uint32_t)(GB_TILE_ROWS * sizeof(int32_t))) {}
+        : sums_at(columns * ROW_INPUT_BYTES), given_at(sums_at + columns / UNIT * (uint32_t)sizeof(int32_t)),
+          size(given_at + (uint32_t)((ROW_TURNS - 1) * GB_TILE_ROWS * sizeof(int32_t))) {}
 };
 
 template <int GROUP>
@@ -87,32 +96,35 @@ struct int8_row_gemv {
         GROUPS = GB_TILE_COLUMNS / GROUP,
         GROUP_BYTES = GB_TILE_ROWS * GROUPS,
         GROUPS_AT = ROW_STAGE_BLOCKS * INT8_CODE_BYTES,
+        UNIT_BYTES = UNIT * ROW_INPUT_BYTES,
         STAGE_BYTES = GROUPS_AT + ROW_STAGE_BLOCKS * GROUP_BYTES,
     };
 
     const int8_row_products &p;
     uint8_t *shared;
     row_barriers &barriers;
-    uint8_t *x;         /* [columns]: of eight the even ones, then the odd ones */
+    uint8_t *x;         /* [units, 2, 4 quarters, 8]: what the two columns of a unit have */
     int32_t *unit_sums; /* [columns / UNIT] of x */
     float &x_scale;     /* in shared memory */
     uint32_t lane, warp, fragment, turn;
     copy_pipeline pipeline;
     uint32_t meetings = 0;
+    uint2 inputs[ROW_STAGE_BLOCKS][INT8_UNITS]; /* of each unit: zeros in the lanes of others */
 
     __device__ int8_row_gemv(const int8_row_products &products, uint8_t *memory, row_barriers &of_block,
                              float &scale)
         : p(products), shared(memory), barriers(of_block), x(memory + p.stages * STAGE_BYTES),
           unit_sums(reinterpret_cast<int32_t *>(x + row_memory(p.columns).sums_at)), x_scale(scale),
           lane(threadIdx.x % WARP), warp(threadIdx.x / WARP), fragment(warp % INT8_FRAGMENTS),
-          turn(warp / INT8_FRAGMENTS), pipeline(of_block.full, of_block.empty, p.stages) {}
+          turn(warp / INT8_FRAGMENTS), pipeline(of_block.full, of_block.empty, p.stages), inputs() {}
 
     /* All threads call it before anything else. */
     __device__ void create_barriers() const {
         if (threadIdx.x == 0) {
             pipeline.create(COPY_ARRIVALS, INT8_FRAGMENTS);
             for (unsigned i = 0; i < INT8_FRAGMENTS; i++)
-                copy_pipeline(barriers.given + i, barriers.taken + i, 1).create(DONE_ARRIVALS, 1);
+                copy_pipeline(barriers.given + i, barriers.taken + i, 1)
+                    .create((ROW_TURNS - 1) * DONE_ARRIVALS, 1);
             begin_barrier(&barriers.met, WARPS);
             begin_barrier(&barriers.has_inputs, 1);
             finish_barriers();
@@ -167,7 +179,8 @@ struct int8_row_gemv {
             uint32_t tile;
             const int8_matrix &m = matrix_of(piece.tile, &tile);
             for_stages(piece, [&](uint32_t at, uint32_t count) {
-                for (; in_flight >= ROW_EARLY_STAGES && !has_inputs(); in_flight--) {
+                const uint32_t most = has_inputs() ? (uint32_t)ROW_LATE_STAGES : (uint32_t)ROW_EARLY_STAGES;
+                for (; in_flight >= most; in_flight--) {
                     landed.wait_until_full();
                     landed.next();
                 }
@@ -210,6 +223,12 @@ struct int8_row_gemv {
 #endif
     }
 
+    /* Whether the warp has some in a round. */
+    template <int EACH>
+    __device__ bool has_columns(int round) const {
+        return ((uint32_t)round * WARPS + warp) * WARP * EACH < p.columns;
+    }
+
     /* Rounds the row. of: of each round a thread's columns, those of a round after those of the one before;
      * zeros past the row's end. largest: shared memory, a word for each warp. */
     template <int EACH, int ROUNDS>
@@ -217,6 +236,8 @@ struct int8_row_gemv {
         uint32_t magnitude = 0;
 #pragma unroll
         for (int r = 0; r < ROUNDS; r++) {
+            if (!has_columns<EACH>(r))
+                break;
             hadamard_of_warp<EACH>(of[r].v, p.rotation);
             magnitude = larger<EACH>(magnitude, of[r].v);
         }
@@ -224,9 +245,9 @@ struct int8_row_gemv {
         if (lane == 0)
             largest[warp] = magnitude;
         meet();
-        const row_divisor by(largest_of_lanes(largest[lane % WARPS], WARPS));
+        const row_divisor by(largest_of_lanes(lane < WARPS ? largest[lane] : 0, WARP));
 #pragma unroll
-        for (int r = 0; r < ROUNDS; r++)
+        for (int r = 0; r < ROUNDS && has_columns<EACH>(r); r++)
             store_codes<EACH>(by, ((uint32_t)r * WARPS * WARP + threadIdx.x) * EACH, of[r].v);
         if (threadIdx.x == 0)
             x_scale = p.rotation > 0 ? by.scale * p.factor : by.scale;
@@ -240,15 +261,29 @@ struct int8_row_gemv {
             sum += __shfl_xor_sync(0xffffffffu, sum, (int)distance);
         if (column >= p.columns)
             return;
-        if (EACH == 8) {
-            *reinterpret_cast<uint2 *>(x + column) = uint2{words[0], words[1]};
-        } else {
-            uint16_t *half = reinterpret_cast<uint16_t *>(x + column / 8 * 8) + column % 8 / 4;
-            half[0] = (uint16_t)words[0];
-            half[2] = (uint16_t)words[1];
-        }
+        uint8_t *to = x + column / UNIT * UNIT_BYTES + column % UNIT / 8 * 8;
+        if (EACH == 8)
+            put_codes(reinterpret_cast<uint32_t *>(to), words[0], words[1]);
+        else
+            put_codes(reinterpret_cast<uint16_t *>(to) + column % 8 / 4, words[0], words[1]);
         if (column % UNIT == 0)
             unit_sums[column / UNIT] = sum;
+    }
+
+    /* What a quarter of a unit's columns has in both columns of the operand, or half of that. */
+    template <typename Word>
+    __device__ static void put_codes(Word *to, uint32_t even, uint32_t odd) {
+        constexpr unsigned WORDS = 4 / sizeof(Word), SECOND = UNIT / sizeof(Word);
+        to[0] = (Word)odd;
+        to[WORDS] = (Word)negatives(odd);
+        to[SECOND] = 0;
+        to[SECOND + WORDS] = (Word)even;
+    }
+
+    /* Of four bytes, none of which is -128. */
+    __device__ static uint32_t negatives(uint32_t bytes) {
+        const uint32_t inverted = ~bytes;
+        return ((inverted & 0x7f7f7f7fu) + 0x01010101u) ^ (inverted & 0x80808080u);
     }
 
     /* ---- Multiplying ---- */
@@ -276,10 +311,11 @@ struct int8_row_gemv {
                 pipeline.next();
             });
             add_lanes(sums);
+            const int32_t sum = lane % 4 == 0 ? sums[0] : sums[1];
             if (turn > 0)
-                give_sums(exchange, sums);
+                give_sum(exchange, sum);
             else
-                finish(piece, exchange, sums);
+                finish(piece, exchange, sum);
         });
     }
 
@@ -292,12 +328,9 @@ struct int8_row_gemv {
 
     /* Adds COUNT blocks of columns to the sums of rows r and r + 8, each of which four lanes share. */
     template <int COUNT>
-    __device__ void add_stage(uint32_t block, int32_t sums[2]) const {
+    __device__ void add_stage(uint32_t block, int32_t sums[2]) {
         const uint8_t *stage = shared + pipeline.stage * STAGE_BYTES;
-        const uint32_t unit = block * INT8_UNITS, of_lane = lane / 4;
-        uint2 inputs = {0, 0};
-        if (of_lane < COUNT * INT8_UNITS)
-            inputs = *reinterpret_cast<const uint2 *>(x + (unit + of_lane) * UNIT + lane % 4 * 8);
+        load_inputs<COUNT>(block);
         int32_t of_units[COUNT][4] = {};
 #pragma unroll
         for (int b = 0; b < COUNT; b++) {
@@ -308,120 +341,102 @@ struct int8_row_gemv {
             for (int u = 0; u < INT8_UNITS; u++) {
                 const uint4 pair = pairs[u / 2];
                 const uint32_t first = u % 2 ? pair.z : pair.x, second = u % 2 ? pair.w : pair.y;
-                const uint32_t weights[4] = {first & 0x0f0f0f0fu, second & 0x0f0f0f0fu,
-                                             first >> 4 & 0x0f0f0f0fu, second >> 4 & 0x0f0f0f0fu};
-                const bool is_mine = of_lane == (uint32_t)(b * INT8_UNITS + u);
-                multiply_add_bytes(of_units[b], weights, is_mine ? inputs.x : 0, is_mine ? inputs.y : 0,
-                                   of_units[b]);
+                const uint32_t weights[4] = {first, second, first & 0x0f0f0f0fu, second & 0x0f0f0f0fu};
+                multiply_add_bytes(of_units[b], weights, inputs[b][u].x, inputs[b][u].y, of_units[b]);
             }
         }
-        scale_units<COUNT>(stage, unit, of_units, sums);
+#pragma unroll
+        for (int b = 0; b < COUNT; b++)
+            scale_units(stage + GROUPS_AT + b * GROUP_BYTES, block + (uint32_t)b, of_units[b], sums);
     }
 
-    /* A lane has the sums of two neighbouring units: those of one of the blocks. */
+    /* A lane's part of each block's inputs is of one unit. */
     template <int COUNT>
-    __device__ void scale_units(const uint8_t *stage, uint32_t first, const int32_t (*of_units)[4],
+    __device__ void load_inputs(uint32_t block) {
+        const uint8_t *from = x + block * INT8_UNITS * UNIT_BYTES + lane * sizeof(uint2);
+#pragma unroll
+        for (int b = 0; b < COUNT; b++)
+#pragma unroll
+            for (uint32_t u = 0; u < INT8_UNITS; u++)
+                if (lane / 8 == u)
+                    inputs[b][u] = *reinterpret_cast<const uint2 *>(from + b * INT8_UNITS * UNIT_BYTES);
+    }
+
+    /* A lane has the sums of one unit. */
+    __device__ void scale_units(const uint8_t *groups, uint32_t block, const int32_t of_units[4],
                                 int32_t sums[2]) const {
-        const uint32_t unit = lane % 4 * 2, block = unit / INT8_UNITS;
-        if (COUNT == 1 && block > 0)
-            return;
-        const uint16_t *groups = reinterpret_cast<const uint16_t *>(stage + GROUPS_AT + block * GROUP_BYTES +
-                                                                    fragment * GROUPS * GB_FRAGMENT_ROWS) +
-                                 lane / 4;
+        const uint32_t unit = lane % 4;
+        const uint32_t both = reinterpret_cast<const uint16_t *>(
+            groups +
+            fragment * GROUPS * GB_FRAGMENT_ROWS)[unit * UNIT / GROUP * (GB_FRAGMENT_ROWS / 2) + lane / 4];
+        const int32_t of_inputs = unit_sums[block * INT8_UNITS + unit];
 #pragma unroll
-        for (int j = 0; j < 2; j++) {
-            const uint32_t both =
-                groups[(unit % INT8_UNITS + (uint32_t)j) * UNIT / GROUP * (GB_FRAGMENT_ROWS / 2)];
-            const int32_t of_inputs = unit_sums[first + unit + (uint32_t)j];
-#pragma unroll
-            for (int h = 0; h < 2; h++) {
-                const gb_group_integers group = gb_get_group_integers(4, (uint8_t)(both >> (8 * h)));
-                const int32_t sum =
-                    COUNT == 1 || block == 0 ? of_units[0][2 * h + j] : of_units[COUNT - 1][2 * h + j];
-                sums[h] += (sum - (int32_t)group.zero * of_inputs) * (int32_t)group.scale;
-            }
+        for (int h = 0; h < 2; h++) {
+            const gb_group_integers group = gb_get_group_integers(4, (uint8_t)(both >> (8 * h)));
+            const int32_t sum = (of_units[2 * h] >> 4) + of_units[2 * h + 1];
+            sums[h] += (sum - (int32_t)group.zero * of_inputs) * (int32_t)group.scale;
         }
     }
 
     /* ---- Results ---- */
 
-    /* Of a fragment, row r of each half of them. */
-    __device__ int32_t *given() const {
-        return reinterpret_cast<int32_t *>(x + row_memory(p.columns).given_at) + fragment * GB_FRAGMENT_ROWS +
-               lane / 4;
+    /* Of a fragment's rows r and r + 8 a quad's first lane has one and its second lane the other. */
+    __device__ bool has_output() const {
+        return lane % 4 < 2;
+    }
+    __device__ uint32_t output_in_tile() const {
+        return fragment * GB_FRAGMENT_ROWS + lane % 4 * 8 + lane / 4;
     }
 
-    __device__ void give_sums(copy_pipeline &exchange, const int32_t sums[2]) const {
+    /* Where the warp of a turn behind the first one hands its sum over. */
+    __device__ int32_t &given(uint32_t by) const {
+        int32_t *all = reinterpret_cast<int32_t *>(x + row_memory(p.columns).given_at);
+        return all[(by - 1) * GB_TILE_ROWS + output_in_tile()];
+    }
+
+    __device__ void give_sum(copy_pipeline &exchange, int32_t sum) const {
         exchange.wait_until_empty();
-        if (lane % 4 == 0)
-            for (int h = 0; h < 2; h++)
-                given()[h * 8] = sums[h];
+        if (has_output())
+            given(turn) = sum;
         arrive_by_warp(exchange.full, lane);
         exchange.next();
     }
 
-    __device__ void finish(const tile_piece &piece, copy_pipeline &exchange, int32_t sums[2]) const {
+    __device__ int32_t take_sum(copy_pipeline &exchange) const {
         exchange.wait_until_full();
-        for (int h = 0; h < 2; h++)
-            sums[h] += given()[h * 8];
+        int32_t sum = 0;
+        for (uint32_t by = 1; by < ROW_TURNS && has_output(); by++)
+            sum += given(by);
         exchange.release(lane);
         exchange.next();
+        return sum;
+    }
+
+    __device__ void finish(const tile_piece &piece, copy_pipeline &exchange, int32_t sum) const {
+        uint32_t tile;
+        const int8_matrix &m = matrix_of(piece.tile, &tile);
+        const size_t output = (size_t)tile * GB_TILE_ROWS + output_in_tile();
+        const uint16_t scale = has_output() ? m.row_scales[output] : 0; /* on its way while sums are joined */
+        sum += take_sum(exchange);
         const bool is_whole = piece.end - piece.begin == p.blocks();
-        if ((is_whole || add_pieces(piece.tile, sums)) && lane % 4 == 0)
-            store(piece.tile, sums);
+        if (has_output() && (is_whole || join(piece.tile, &sum)))
+            m.y[output] = int8_result(sum, x_scale, gb_widen_half(scale, GB_F16));
     }
 
-    /* Where a block of threads puts its sums of a tile, the fragment's rows r and r + 8. */
-    __device__ int32_t *partial_of(const even_runs &runs, uint32_t block, uint32_t tile) const {
-        const bool begins_there = runs.begin_of(block) >= tile * p.blocks();
-        return p.partial + ((size_t)block * 2 + (begins_there ? 0 : 1)) * GB_TILE_ROWS +
-               fragment * GB_FRAGMENT_ROWS + lane / 4;
-    }
-
-    /* Adds the other pieces of a tile in the warp that comes last; false in the others. */
-    __device__ bool add_pieces(uint32_t tile, int32_t sums[2]) const {
+    /* Adds a piece's sum to those of the tile's other pieces; false but for the last one, which has all. One
+     * exchange with memory does it, because the number of pieces stands above their sum. */
+    __device__ bool join(uint32_t tile, int32_t *sum) const {
         const even_runs runs(p);
         const uint32_t first = runs.owner_of(tile * p.blocks()),
                        last = runs.owner_of((tile + 1) * p.blocks() - 1);
-        int32_t *mine = partial_of(runs, blockIdx.x, tile);
-        if (lane % 4 == 0)
-            for (int h = 0; h < 2; h++)
-                mine[h * 8] = sums[h];
-        __threadfence();
-        __syncwarp();
-        uint32_t before = 0, *arrivals = &p.arrivals[tile * INT8_FRAGMENTS + fragment];
-        if (lane == 0)
-            before = atomicAdd(arrivals, 1u);
-        if (__shfl_sync(0xffffffffu, before, 0) != last - first)
+        unsigned long long *to = p.joined + (size_t)first * GB_TILE_ROWS + output_in_tile();
+        const unsigned long long mine = (1ull << ROW_SUM_BITS) + (unsigned long long)(int64_t)*sum;
+        const unsigned long long all = atomicAdd(to, mine) + mine;
+        *sum = (int32_t)(uint32_t)all;
+        if ((all - (unsigned long long)(int64_t)*sum) >> ROW_SUM_BITS != last - first + 1)
             return false;
-        __threadfence();
-        if (lane == 0)
-            *arrivals = 0;
-        load_pieces(runs, tile, first + lane % 4, last, sums);
+        *to = 0;
         return true;
-    }
-
-    /* The sums of all pieces of a tile, from block of threads number `from` on in this lane, in four lanes.
-     */
-    __device__ void load_pieces(const even_runs &runs, uint32_t tile, uint32_t from, uint32_t last,
-                                int32_t sums[2]) const {
-        sums[0] = sums[1] = 0;
-#pragma unroll 4
-        for (uint32_t block = from; block <= last; block += 4) {
-            const int32_t *of_block = partial_of(runs, block, tile);
-            sums[0] += __ldcg(of_block);
-            sums[1] += __ldcg(of_block + 8);
-        }
-        add_lanes(sums);
-    }
-
-    __device__ void store(uint32_t tile, const int32_t sums[2]) const {
-        uint32_t in_matrix;
-        const int8_matrix &m = matrix_of(tile, &in_matrix);
-        const size_t output = (size_t)in_matrix * GB_TILE_ROWS + fragment * GB_FRAGMENT_ROWS + lane / 4;
-        for (int h = 0; h < 2; h++)
-            m.y[output + (size_t)h * 8] =
-                int8_result(sums[h], x_scale, gb_widen_half(m.row_scales[output + (size_t)h * 8], GB_F16));
     }
 };
 

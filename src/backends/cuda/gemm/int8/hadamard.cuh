@@ -34,12 +34,12 @@ __device__ inline void hadamard_of_warp(float v[EACH], unsigned rotation) {
             for (unsigned i = 0; i < EACH; i++)
                 if ((i & h) == 0)
                     add_and_subtract(v[i], v[i + h]);
-    for (unsigned distance = 1; distance * EACH < rotation; distance *= 2)
+    for (unsigned distance = 1; distance * EACH < rotation; distance *= 2) {
+        const float sign = threadIdx.x % WARP & distance ? -1.0f : 1.0f;
 #pragma unroll
-        for (unsigned i = 0; i < EACH; i++) {
-            const float other = __shfl_xor_sync(0xffffffffu, v[i], (int)distance);
-            v[i] = threadIdx.x % WARP & distance ? other - v[i] : v[i] + other;
-        }
+        for (unsigned i = 0; i < EACH; i++)
+            v[i] = fmaf(v[i], sign, __shfl_xor_sync(0xffffffffu, v[i], (int)distance));
+    }
 }
 
 } // namespace gb_cuda
