@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * GEMV of one row in 8 bits with packed 4-bit matrices. The blocks of 128 columns of all tiles are one
- * sequence, of which each block of threads has an equal run: where a tile is cut, exact sums let the pieces
- * be added in any order. One warp copies weights ahead (copy_pipeline.cuh); a fragment of 16 outputs has
- * three others, which take stages in turns.
+ * GEMV of one row in 8 bits with packed 4-bit matrices, from what row_pipeline.cuh puts into shared memory. A
+ * fragment of 16 outputs has two warps, which take stages in turns.
  *
  * Two of the eight columns of a tensor core's operand are a unit's: inputs are zero in all others, so that
  * the sums of a block's four units come out side by side and groups are scaled afterwards. Of a byte with
@@ -14,277 +12,22 @@
 #ifndef GUMBEL_BACKENDS_CUDA_GEMM_INT8_GEMV_ONE_ROW_CUH
 #define GUMBEL_BACKENDS_CUDA_GEMM_INT8_GEMV_ONE_ROW_CUH
 
-#include "backends/cuda/device/copy_pipeline.cuh"
-#include "backends/cuda/gemm/int8/hadamard.cuh"
-#include "backends/cuda/gemm/int8/rounding.cuh"
-#include "backends/cuda/gemm/int8/weights.cuh"
-#include "backends/cuda/norm/long_rows.cuh"
+#include "backends/cuda/gemm/int8/row_pipeline.cuh"
 
 namespace gb_cuda {
 
-enum {
-    ROW_INPUT_BYTES = 2, /* of a column of the input */
-    ROW_SUM_BITS = 40,
-    ROW_TURNS = 2,        /* warps of a fragment */
-    ROW_STAGE_BLOCKS = 2, /* of columns */
-    ROW_MOST_STAGES = 12,
-    /* In flight at a time: more would delay the inputs while these are not there, and afterwards let some
-     * multiprocessors have memory's bandwidth before others. */
-    ROW_EARLY_STAGES = 2,
-    ROW_LATE_STAGES = 3,
-};
-
-/* Products of one row. */
-struct int8_row_products {
-    int8_matrix of[GB_CUDA_MOST_JOINED];
-    unsigned long long *joined; /* [gridDim.x, GB_TILE_ROWS] zeros, as it leaves them: of the tile that a
-                                 * block begins and others go on with, the sums so far, and above ROW_SUM_BITS
-                                 * of how many pieces */
-    uint32_t tiles, columns;    /* tiles: of outputs, of all matrices */
-    uint32_t stages;            /* an even number, so that a place among them is always that of one turn */
-    unsigned rotation;          /* 0: none */
-    float factor;               /* of the row's scale */
-
-    __host__ __device__ uint32_t blocks() const {
-        return columns / GB_TILE_COLUMNS;
-    }
-};
-
-/* Blocks begin .. end - 1 of a tile's columns. */
-struct tile_piece {
-    uint32_t tile, begin, end;
-};
-
-/* Which blocks of all tiles each block of threads has: a run of equal length, the first ones one more. */
-struct even_runs {
-    uint32_t length, longer;
-
-    __device__ explicit even_runs(const int8_row_products &p)
-        : length(p.tiles * p.blocks() / gridDim.x), longer(p.tiles * p.blocks() % gridDim.x) {}
-
-    __device__ uint32_t begin_of(uint32_t block) const {
-        return block * length + (block < longer ? block : longer);
-    }
-
-    /* The block of threads that has number `at`. */
-    __device__ uint32_t owner_of(uint32_t at) const {
-        const uint32_t of_longer = longer * (length + 1);
-        return at < of_longer ? at / (length + 1) : longer + (at - of_longer) / length;
-    }
-};
-
-struct row_barriers {
-    copy_barrier full[ROW_MOST_STAGES], empty[ROW_MOST_STAGES];
-    copy_barrier given[INT8_FRAGMENTS], taken[INT8_FRAGMENTS];
-    copy_barrier met, has_inputs;
-};
-
-/* Bytes of the dynamic shared memory behind the stages. */
-struct row_memory {
-    uint32_t sums_at, given_at, size;
-
-    __host__ __device__ explicit row_memory(uint32_t columns)
-        : sums_at(columns * ROW_INPUT_BYTES), given_at(sums_at + columns / UNIT * (uint32_t)sizeof(int32_t)),
-          size(given_at + (uint32_t)((ROW_TURNS - 1) * GB_TILE_ROWS * sizeof(int32_t))) {}
-};
-
+/* A warp of a block of threads that multiplies. */
 template <int GROUP>
-struct int8_row_gemv {
-    enum {
-        WARPS = ROW_TURNS * INT8_FRAGMENTS, /* that multiply; the next one copies */
-        THREADS = (WARPS + 1) * WARP,
-        GROUPS = GB_TILE_COLUMNS / GROUP,
-        GROUP_BYTES = GB_TILE_ROWS * GROUPS,
-        GROUPS_AT = ROW_STAGE_BLOCKS * INT8_CODE_BYTES,
-        UNIT_BYTES = UNIT * ROW_INPUT_BYTES,
-        STAGE_BYTES = GROUPS_AT + ROW_STAGE_BLOCKS * GROUP_BYTES,
-    };
-
-    const int8_row_products &p;
-    uint8_t *shared;
-    row_barriers &barriers;
-    uint8_t *x;         /* [units, 2, 4 quarters, 8]: what the two columns of a unit have */
-    int32_t *unit_sums; /* [columns / UNIT] of x */
-    float &x_scale;     /* in shared memory */
-    uint32_t lane, warp, fragment, turn;
-    copy_pipeline pipeline;
-    uint32_t meetings = 0;
+struct int8_row_gemv : int8_row_pipeline<GROUP> {
+    typedef int8_row_pipeline<GROUP> base;
+    using base::barriers, base::fragment, base::lane, base::p, base::pipeline, base::shared, base::turn,
+        base::x, base::unit_sums, base::x_scale;
+    using base::GROUPS, base::GROUP_BYTES, base::GROUPS_AT, base::UNIT_BYTES, base::STAGE_BYTES;
     uint2 inputs[ROW_STAGE_BLOCKS][INT8_UNITS]; /* of each unit: zeros in the lanes of others */
 
     __device__ int8_row_gemv(const int8_row_products &products, uint8_t *memory, row_barriers &of_block,
                              float &scale)
-        : p(products), shared(memory), barriers(of_block), x(memory + p.stages * STAGE_BYTES),
-          unit_sums(reinterpret_cast<int32_t *>(x + row_memory(p.columns).sums_at)), x_scale(scale),
-          lane(threadIdx.x % WARP), warp(threadIdx.x / WARP), fragment(warp % INT8_FRAGMENTS),
-          turn(warp / INT8_FRAGMENTS), pipeline(of_block.full, of_block.empty, p.stages), inputs() {}
-
-    /* All threads call it before anything else. */
-    __device__ void create_barriers() const {
-        if (threadIdx.x == 0) {
-            pipeline.create(COPY_ARRIVALS, INT8_FRAGMENTS);
-            for (unsigned i = 0; i < INT8_FRAGMENTS; i++)
-                copy_pipeline(barriers.given + i, barriers.taken + i, 1)
-                    .create((ROW_TURNS - 1) * DONE_ARRIVALS, 1);
-            begin_barrier(&barriers.met, WARPS);
-            begin_barrier(&barriers.has_inputs, 1);
-            finish_barriers();
-        }
-        __syncthreads();
-    }
-
-    __device__ bool copies() const {
-        return warp == WARPS;
-    }
-
-    /* Does `work` for each piece of the block's run. */
-    template <typename Work>
-    __device__ void for_pieces(const Work &work) const {
-        const even_runs runs(p);
-        const uint32_t end = runs.begin_of(blockIdx.x + 1), blocks = p.blocks();
-        for (uint32_t at = runs.begin_of(blockIdx.x); at < end;) {
-            tile_piece piece = {at / blocks, at % blocks, blocks};
-            if (piece.end - piece.begin > end - at)
-                piece.end = piece.begin + end - at;
-            work(piece);
-            at += piece.end - piece.begin;
-        }
-    }
-
-    /* Does `work` with the first block and the number of blocks of each stage of a piece. */
-    template <typename Work>
-    __device__ static void for_stages(const tile_piece &piece, const Work &work) {
-        for (uint32_t at = piece.begin; at < piece.end; at += ROW_STAGE_BLOCKS) {
-            const uint32_t left = piece.end - at;
-            work(at, left < ROW_STAGE_BLOCKS ? left : (uint32_t)ROW_STAGE_BLOCKS);
-        }
-    }
-
-    /* The matrix of a tile, and the tile's number among those of the matrix. */
-    __device__ const int8_matrix &matrix_of(uint32_t tile, uint32_t *in_matrix) const {
-        uint32_t m = 0;
-#pragma unroll 1
-        while (tile >= p.of[m].tiles_end)
-            m++;
-        *in_matrix = tile - (m ? p.of[m - 1].tiles_end : 0);
-        return p.of[m];
-    }
-
-    /* ---- Copying ---- */
-
-    /* By the warp that copies: its first lane codes, its second one groups. */
-    __device__ void copy_weights() {
-        copy_pipeline landed = pipeline;
-        uint32_t in_flight = 0;
-        for_pieces([&](const tile_piece &piece) {
-            uint32_t tile;
-            const int8_matrix &m = matrix_of(piece.tile, &tile);
-            for_stages(piece, [&](uint32_t at, uint32_t count) {
-                const uint32_t most = has_inputs() ? (uint32_t)ROW_LATE_STAGES : (uint32_t)ROW_EARLY_STAGES;
-                for (; in_flight >= most; in_flight--) {
-                    landed.wait_until_full();
-                    landed.next();
-                }
-                copy_stage(m, (size_t)tile * p.blocks() + at, count);
-                in_flight++;
-            });
-        });
-    }
-
-    /* The same in all lanes. */
-    __device__ bool has_inputs() const {
-        return __shfl_sync(0xffffffffu, (int)has_ended(&barriers.has_inputs, 0), 0) != 0;
-    }
-
-    __device__ void copy_stage(const int8_matrix &m, size_t block, uint32_t count) {
-        uint8_t *stage = shared + pipeline.stage * STAGE_BYTES;
-        copy_barrier *full = &pipeline.full[pipeline.stage];
-        pipeline.wait_until_empty();
-        announce_by_warp(full, count * (INT8_CODE_BYTES + GROUP_BYTES));
-        const copy_piece codes = {stage, m.codes + block * INT8_CODE_BYTES, count * INT8_CODE_BYTES},
-                         groups = {stage + GROUPS_AT, m.groups + block * GROUP_BYTES, count * GROUP_BYTES};
-        copy_by_warp(lane == 0 ? codes : groups, 2, full, true);
-        end_copies(full);
-        pipeline.next();
-        __syncwarp(); /* no lane waits for a phase that another one has left behind */
-    }
-
-    /* ---- Inputs ---- */
-
-    /* The multiplying warps wait for one another. */
-    __device__ void meet() {
-#if defined(__CUDACC__)
-        asm volatile("bar.sync 1, %0;" ::"n"(WARPS * WARP) : "memory");
-#else
-        __syncwarp();
-        if (lane == 0)
-            arrive(&barriers.met);
-        wait_for_phase(&barriers.met, meetings);
-        meetings ^= 1;
-#endif
-    }
-
-    /* Whether the warp has some in a round. */
-    template <int EACH>
-    __device__ bool has_columns(int round) const {
-        return ((uint32_t)round * WARPS + warp) * WARP * EACH < p.columns;
-    }
-
-    /* Rounds the row. of: of each round a thread's columns, those of a round after those of the one before;
-     * zeros past the row's end. largest: shared memory, a word for each warp. */
-    template <int EACH, int ROUNDS>
-    __device__ void round_row(row_part<EACH> *of, uint32_t *largest) {
-        uint32_t magnitude = 0;
-#pragma unroll
-        for (int r = 0; r < ROUNDS; r++) {
-            if (!has_columns<EACH>(r))
-                break;
-            hadamard_of_warp<EACH>(of[r].v, p.rotation);
-            magnitude = larger<EACH>(magnitude, of[r].v);
-        }
-        magnitude = largest_of_lanes(magnitude, WARP);
-        if (lane == 0)
-            largest[warp] = magnitude;
-        meet();
-        const row_divisor by(largest_of_lanes(lane < WARPS ? largest[lane] : 0, WARP));
-#pragma unroll
-        for (int r = 0; r < ROUNDS && has_columns<EACH>(r); r++)
-            store_codes<EACH>(by, ((uint32_t)r * WARPS * WARP + threadIdx.x) * EACH, of[r].v);
-        if (threadIdx.x == 0)
-            x_scale = p.rotation > 0 ? by.scale * p.factor : by.scale;
-    }
-
-    template <int EACH>
-    __device__ void store_codes(const row_divisor &by, uint32_t column, const float v[EACH]) const {
-        uint32_t words[2];
-        int32_t sum = by.find_codes<EACH>(v, words);
-        for (unsigned distance = 1; distance < UNIT / EACH; distance *= 2)
-            sum += __shfl_xor_sync(0xffffffffu, sum, (int)distance);
-        if (column >= p.columns)
-            return;
-        uint8_t *to = x + column / UNIT * UNIT_BYTES + column % UNIT / 8 * 8;
-        if (EACH == 8)
-            put_codes(reinterpret_cast<uint32_t *>(to), words[0], words[1]);
-        else
-            put_codes(reinterpret_cast<uint16_t *>(to) + column % 8 / 4, words[0], words[1]);
-        if (column % UNIT == 0)
-            unit_sums[column / UNIT] = sum;
-    }
-
-    /* What a quarter of a unit's columns has in both columns of the operand, or half of that. */
-    template <typename Word>
-    __device__ static void put_codes(Word *to, uint32_t even, uint32_t odd) {
-        constexpr unsigned WORDS = 4 / sizeof(Word), SECOND = UNIT / sizeof(Word);
-        to[0] = (Word)odd;
-        to[WORDS] = (Word)negatives(odd);
-        to[SECOND] = 0;
-        to[SECOND + WORDS] = (Word)even;
-    }
-
-    /* Of four bytes, none of which is -128. */
-    __device__ static uint32_t negatives(uint32_t bytes) {
-        const uint32_t inverted = ~bytes;
-        return ((inverted & 0x7f7f7f7fu) + 0x01010101u) ^ (inverted & 0x80808080u);
-    }
+        : base(products, memory, of_block, scale), inputs() {}
 
     /* ---- Multiplying ---- */
 
@@ -292,14 +35,14 @@ struct int8_row_gemv {
     template <typename MakeInputs>
     __device__ void multiply_all(const MakeInputs &make_inputs) {
         make_inputs();
-        meet();
+        base::meet();
         if (threadIdx.x == 0)
             arrive(&barriers.has_inputs);
         copy_pipeline exchange(barriers.given + fragment, barriers.taken + fragment, 1);
         uint32_t number = 0;
-        for_pieces([&](const tile_piece &piece) {
+        base::for_pieces([&](const tile_piece &piece) {
             int32_t sums[2] = {0, 0};
-            for_stages(piece, [&](uint32_t at, uint32_t count) {
+            base::for_stages(piece, [&](uint32_t at, uint32_t count) {
                 if (number++ % ROW_TURNS == turn) {
                     pipeline.wait_until_full();
                     if (count == ROW_STAGE_BLOCKS)
@@ -414,7 +157,7 @@ struct int8_row_gemv {
 
     __device__ void finish(const tile_piece &piece, copy_pipeline &exchange, int32_t sum) const {
         uint32_t tile;
-        const int8_matrix &m = matrix_of(piece.tile, &tile);
+        const int8_matrix &m = base::matrix_of(piece.tile, &tile);
         const size_t output = (size_t)tile * GB_TILE_ROWS + output_in_tile();
         const uint16_t scale = has_output() ? m.row_scales[output] : 0; /* on its way while sums are joined */
         sum += take_sum(exchange);
