@@ -140,11 +140,25 @@ static void launch_together(const gb_cuda_registry *registry, gb_cuda_call *call
     assert_cuda(cudaFree(scratch.arrivals));
 }
 
+/* One row of a packed matrix has a kernel of its own, unless it is too long for a block's registers. */
+static void check_kernel(const matrix *m, gb_cuda_call *call) {
+    enum { MOST_COLUMNS = 24576 };
+    gb_cuda_scratch scratch = {.wgmma_blocks = gb_cuda_wgmma_blocks()};
+    call->scratch = &scratch;
+    const gb_cuda_problem problem = problem_of_call((const gb_cuda_call *const *)&call);
+    test_problem *t = new_problem(&problem);
+    const bool is_one_row =
+        call->operands[0]->dims[0] == 1 && m->tensor.is_packed && m->of->inputs <= MOST_COLUMNS;
+    assert_int_equal(strcmp(kernel_from(&gb_cuda_linear_kernels, t)->name, "gemv_int8_row") == 0, is_one_row);
+    free_problem(t);
+}
+
 static void multiply(const matrix *m, const float *x, size_t rows, float *y) {
     gb_cuda_tensor from = device_tensor(GB_F32, x, 2, rows, m->of->inputs, 1);
     gb_cuda_tensor to = device_tensor(GB_F32, NULL, 2, rows, m->of->outputs, 1);
     const gb_node node = node_of(m, GB_OP_LINEAR);
     gb_cuda_call call = {.node = &node, .operands = {&from, &m->tensor}, .results = {&to}};
+    check_kernel(m, &call);
     launch_together(&gb_cuda_linear_kernels, &call, 1);
     fetch_tensor(&to, y);
     free_on_device(&from);

@@ -46,6 +46,26 @@ __device__ inline void end_copies(copy_barrier *barrier) {
 #endif
 }
 
+/* The first WARPS warps of a block wait for one another, all of whose lanes call it. barrier: begun for as
+ * many arrivals; parity: the warp's, 0 at first. */
+template <int WARPS>
+__device__ inline void meet_warps(copy_barrier *barrier, uint32_t &parity) {
+#if defined(__CUDACC__)
+    asm volatile("bar.sync 1, %0;" ::"n"(WARPS * WARP) : "memory");
+#else
+    __syncwarp();
+    if (threadIdx.x % WARP == 0)
+        arrive(barrier);
+    wait_for_phase(barrier, parity);
+    parity ^= 1;
+#endif
+}
+
+/* Whether a barrier's first phase has ended, the same in all lanes of the warp; it does not wait. */
+__device__ inline bool has_ended_for_warp(copy_barrier *barrier) {
+    return __shfl_sync(0xffffffffu, (int)has_ended(barrier, 0), 0) != 0;
+}
+
 /* A warp's position in a pipeline. All warps go through the stages in one order: the copying one waits
  * until a stage is empty, the others until it is full. */
 struct copy_pipeline {

@@ -129,18 +129,14 @@ struct weight_pipeline {
         }
     }
 
-    /* The same in all lanes. */
-    __device__ bool has_inputs() const {
-        return __shfl_sync(0xffffffffu, (int)has_ended(&barriers.has_inputs, 0), 0) != 0;
-    }
-
     /* from: of the lane's plane. */
     __device__ void copy_load(const uint8_t *from, uint32_t count) {
         const uint32_t codes = count * shape::CODE_BYTES;
         const uint32_t scales = shape::GROUP ? count * shape::SCALE_BYTES : (uint32_t)shape::GROUP_BYTES;
         const uint32_t at = lane == 0 ? 0 : lane == 1 ? p.memory.scales : p.memory.biases;
         copy_barrier *full = &pipeline.full[pipeline.stage];
-        const uint32_t most = p.begins_slowly && !has_inputs() ? 1 : (uint32_t)GEMV_LOADS_IN_FLIGHT;
+        const uint32_t most =
+            p.begins_slowly && !has_ended_for_warp(&barriers.has_inputs) ? 1 : (uint32_t)GEMV_LOADS_IN_FLIGHT;
         for (; pipeline.stages > most && loads_begun - loads_arrived >= most; loads_arrived++) {
             arrived.wait_until_full();
             arrived.next();
@@ -160,15 +156,7 @@ struct weight_pipeline {
 
     /* The multiplying warps wait for one another. */
     __device__ void meet() {
-#if defined(__CUDACC__)
-        asm volatile("bar.sync 1, %0;" ::"n"(WARPS * WARP) : "memory");
-#else
-        __syncwarp();
-        if (lane == 0)
-            arrive(&barriers.met);
-        wait_for_phase(&barriers.met, meetings);
-        meetings ^= 1;
-#endif
+        meet_warps<WARPS>(&barriers.met, meetings);
     }
 
     /* By all that multiply, when the inputs are in shared memory. */

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * GEMV of one row in 8 bits with packed 4-bit matrices, from what row_pipeline.cuh puts into shared memory. A
- * fragment of 16 outputs has two warps, which take stages in turns.
- *
- * Two of the eight columns of a tensor core's operand are a unit's: inputs are zero in all others, so that
- * the sums of a block's four units come out side by side and groups are scaled afterwards. Of a byte with
- * codes of two columns, w = 16 high + low, the first operand has w itself and w & 15: in a unit's first
- * column they meet the inputs of `high` and their negatives, which gives 16 high; in its second one nothing
- * and those of `low`.
+ * fragment of 16 outputs has two warps, which take stages in turns. Two of the eight columns of a tensor
+ * core's operand are a unit's, with zeros in all others: groups are scaled after their units' sums.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_GEMM_INT8_GEMV_ONE_ROW_CUH
 #define GUMBEL_BACKENDS_CUDA_GEMM_INT8_GEMV_ONE_ROW_CUH
@@ -69,7 +64,9 @@ struct int8_row_gemv : int8_row_pipeline<GROUP> {
                 sums[h] += __shfl_xor_sync(0xffffffffu, sums[h], distance);
     }
 
-    /* Adds COUNT blocks of columns to the sums of rows r and r + 8, each of which four lanes share. */
+    /* Adds COUNT blocks of columns to the sums of rows r and r + 8, each of which four lanes share. Bytes of
+     * codes are w = 16 high + low: w and w & 15 meet what put_codes has stored, which gives 16 high and low.
+     */
     template <int COUNT>
     __device__ void add_stage(uint32_t block, int32_t sums[2]) {
         const uint8_t *stage = shared + pipeline.stage * STAGE_BYTES;

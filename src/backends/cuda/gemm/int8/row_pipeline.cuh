@@ -27,6 +27,7 @@ enum {
     ROW_EARLY_STAGES = 2,
     ROW_LATE_STAGES = 3,
 };
+static_assert(ROW_MOST_STAGES % ROW_TURNS == 0, "a stage's place is always that of one turn");
 
 /* Products of one row. */
 struct int8_row_products {
@@ -172,7 +173,8 @@ struct int8_row_pipeline {
             uint32_t tile;
             const int8_matrix &m = matrix_of(piece.tile, &tile);
             for_stages(piece, [&](uint32_t at, uint32_t count) {
-                const uint32_t most = has_inputs() ? (uint32_t)ROW_LATE_STAGES : (uint32_t)ROW_EARLY_STAGES;
+                const uint32_t most = has_ended_for_warp(&barriers.has_inputs) ? (uint32_t)ROW_LATE_STAGES
+                                                                               : (uint32_t)ROW_EARLY_STAGES;
                 for (; in_flight >= most; in_flight--) {
                     landed.wait_until_full();
                     landed.next();
@@ -181,11 +183,6 @@ struct int8_row_pipeline {
                 in_flight++;
             });
         });
-    }
-
-    /* The same in all lanes. */
-    __device__ bool has_inputs() const {
-        return __shfl_sync(0xffffffffu, (int)has_ended(&barriers.has_inputs, 0), 0) != 0;
     }
 
     __device__ void copy_stage(const int8_matrix &m, size_t block, uint32_t count) {
@@ -205,15 +202,7 @@ struct int8_row_pipeline {
 
     /* The multiplying warps wait for one another. */
     __device__ void meet() {
-#if defined(__CUDACC__)
-        asm volatile("bar.sync 1, %0;" ::"n"(WARPS * WARP) : "memory");
-#else
-        __syncwarp();
-        if (lane == 0)
-            arrive(&barriers.met);
-        wait_for_phase(&barriers.met, meetings);
-        meetings ^= 1;
-#endif
+        meet_warps<WARPS>(&barriers.met, meetings);
     }
 
     /* Whether the warp has some in a round. */
@@ -263,7 +252,9 @@ struct int8_row_pipeline {
             unit_sums[column / UNIT] = sum;
     }
 
-    /* What a quarter of a unit's columns has in both columns of the operand, or half of that. */
+    /* What a quarter of a unit's columns, or half of it, has in both columns of the operand: in the first one
+     * the odd columns' codes, which w meets, and their negatives, in the second one the even ones' for w
+     * & 15. */
     template <typename Word>
     __device__ static void put_codes(Word *to, uint32_t even, uint32_t odd) {
         constexpr unsigned WORDS = 4 / sizeof(Word), SECOND = UNIT / sizeof(Word);
