@@ -6,6 +6,7 @@
 #include "backends/cuda/lowering/activations.h"
 #include "backends/math.h"
 #include "cuda/launching.h"
+#include "cuda/random_matrix.h"
 #include "support/test_arguments.h"
 #include "tensor/convert.h"
 #include "tensor/packing.h"
@@ -164,7 +165,7 @@ static void chooses_the_largest(void **state) {
 /* ---- All steps ----------------------------------------------------------------------------------------- */
 
 /* What differs from Qwen3.5's: a shared expert or the residual that a model lacks, and what others have. */
-enum { NOT_SHARED = 1, NO_RESIDUAL = 2, SCALED = 4, GELU = 8 };
+enum { NOT_SHARED = 1, NO_RESIDUAL = 2, SCALED = 4, GELU = 8, NOT_ROTATED = 16 };
 
 typedef struct mixture {
     const gb_format *format, *of_down;
@@ -179,6 +180,11 @@ static const gb_format bf16_64 = {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, 64},
                        bf16_32 = {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, 32},
                        q4_0 = {GB_FORMAT_ONE_LEVEL, 4, false, 0, GB_F16, 32},
                        q4_1 = {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 32};
+
+/* Those with exact sums. */
+static const gb_format exact_32 = {GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32},
+                       exact_64 = {GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 64},
+                       exact_128 = {GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 128};
 
 /* Of rows in groups of 32 a warp has one, two or four groups, and the last part fewer than others. Rows of
  * more than 2048 columns are two rounds. */
@@ -205,6 +211,22 @@ static const mixture mixtures[] = {
     {&f16_64, &f16_64, 3, 2, 2112, 64, NOT_SHARED},
 };
 
+/* A fragment's warps have one block of columns or more, or none; rows of gate and up are a round or two,
+ * those of down up to four. */
+static const mixture exact_mixtures[] = {
+    {&exact_32, &exact_32, 9, 8, 2048, 512, 0},
+    {&exact_32, &exact_64, 10, 3, 128, 128, 0},
+    {&exact_64, &exact_128, 256, 8, 256, 128, NOT_ROTATED},
+    {&exact_128, &exact_32, 5, 2, 2176, 640, 0},
+    {&exact_32, &exact_32, 2, 1, MOST_HIDDEN, 1024, 0},
+    {&exact_32, &exact_32, 300, 4, 128, 384, NOT_SHARED | NO_RESIDUAL | SCALED | GELU},
+    {&exact_64, &exact_64, 16, 8, 384, 128, NOT_SHARED},
+};
+
+static bool is_exact(const mixture *c) {
+    return c->format->kind == GB_FORMAT_PROGRESSIVE;
+}
+
 /* Whether the mixture has that part of a step. */
 static bool has_part(const mixture *c, int part) {
     if (part == GB_EXPERTS_WEIGHTS)
@@ -228,21 +250,25 @@ static gb_cuda_tensor new_weight(const gb_format *format, size_t experts, size_t
     assert_non_null(packed);
     for (uint64_t i = 0; i < planes.size; i++)
         data[i] = (uint8_t)next_random(random);
-    const gb_plane halves[] = {planes.scales, planes.biases};
+    const bool is_of_groups = format->kind == GB_FORMAT_PROGRESSIVE;
+    for (uint64_t g = 0; is_of_groups && g < planes.scales.row_bytes * all; g++)
+        data[planes.scales.offset + g] = random_group(format->bits, random);
+    const gb_plane halves[] = {is_of_groups ? planes.super_scales : planes.scales, planes.biases};
     for (int p = 0; p < 2; p++)
         for (uint64_t i = 0; i < halves[p].row_bytes / 2 * all; i++) {
             float value = 0.02f * next_float(random);
             uint16_t half = format->scale == GB_BF16 ? gb_bf16_from_float(value) : gb_f16_from_float(value);
             memcpy(data + halves[p].offset + 2 * i, &half, sizeof half);
         }
-    assert_true(gb_packing_fragments(format, all, columns, &packing));
+    assert_true(is_of_groups ? gb_packing_tiles(format, all, columns, &packing)
+                             : gb_packing_fragments(format, all, columns, &packing));
     gb_pack_matrix(&packing, format, all, columns, data, packed);
     gb_cuda_tensor result = {.dtype = GB_QUANTIZED,
                              .rank = experts ? 3 : 2,
                              .format = *format,
                              .planes = planes,
                              .is_packed = true,
-                             .int8_input = true,
+                             .int8_input = !is_of_groups,
                              .data = device_copy(packed, planes.size)};
     result.dims[0] = experts ? experts : rows;
     result.dims[1] = experts ? rows : columns;
@@ -369,11 +395,32 @@ static bool launch_steps(const mixture *c, const gb_cuda_tensor *const *operands
     return are_fused;
 }
 
-/* Bytes that the experts' products take one by one, and together. */
-static size_t scratch_bytes(const mixture *c, size_t tokens, const gb_cuda_call *down) {
-    const size_t alone_bytes = scratch_from(&gb_cuda_expert_linear_kernels, down);
-    const size_t together = tokens * (c->choices + 1) * (c->size + 2) * sizeof(float);
-    return alone_bytes > together ? alone_bytes : together;
+/* Products with exact sums say so. */
+static void name_products(const mixture *c, gb_node *nodes) {
+    static const int products[] = {GB_EXPERTS_SHARED_GATE, GB_EXPERTS_SHARED_UP, GB_EXPERTS_GATE_UP,
+                                   GB_EXPERTS_DOWN, GB_EXPERTS_SHARED_DOWN};
+    for (size_t i = 0; is_exact(c) && i < sizeof products / sizeof *products; i++) {
+        const bool is_down = products[i] == GB_EXPERTS_DOWN || products[i] == GB_EXPERTS_SHARED_DOWN;
+        const int64_t largest = (is_down ? c->size : c->hidden) % 256 == 0 ? 256 : 128;
+        nodes[products[i]] =
+            (gb_node){.attribute_count = 2,
+                      .attributes = {gb_int(GB_ATTRIBUTE_ACTIVATION, GB_ACTIVATION_INT8_PER_TOKEN),
+                                     gb_int(GB_ATTRIBUTE_ROTATION, c->traits & NOT_ROTATED ? 0 : largest)}};
+    }
+}
+
+/* Bytes that the products take one by one, and all steps together. */
+static size_t scratch_bytes(const mixture *c, size_t tokens, const gb_cuda_call *calls) {
+    size_t most = tokens * (c->choices + 1) * (c->size + 2) * sizeof(float);
+    for (int i = 0; i < GB_EXPERTS_PARTS; i++) {
+        const bool is_linear = alone[i] == launch_linear;
+        if (!is_linear && alone[i] != launch_expert_linear)
+            continue;
+        const size_t bytes =
+            scratch_from(is_linear ? &gb_cuda_linear_kernels : &gb_cuda_expert_linear_kernels, &calls[i]);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
 }
 
 /* y = the mixture of tokens first .. first + tokens - 1. Returns whether its steps were launched together. */
@@ -388,11 +435,14 @@ static bool mix(const mixture *c, const inputs *in, size_t first, size_t tokens,
     for (int i = 0; i < 2; i++)
         nodes[i ? GB_EXPERTS_ACTIVATION : GB_EXPERTS_SHARED_ACTIVATION].op =
             c->traits & GELU ? GB_OP_GELU_TANH : GB_OP_SILU;
+    name_products(c, nodes);
     gb_cuda_tensor x = rows_from(&in->x, first, tokens), residual = rows_from(&in->residual, first, tokens),
                    r[GB_EXPERTS_PARTS], weights = device_tensor(GB_F32, NULL, 2, tokens, c->choices, 1),
                    logits = device_tensor(GB_F32, NULL, 2, tokens, c->experts, 1),
                    shared_logit = device_tensor(GB_F32, NULL, 2, tokens, 1, 1);
-    gb_cuda_scratch scratch = {0};
+    static const uint32_t zeros[GB_CUDA_ARRIVALS];
+    gb_cuda_scratch scratch = {.wgmma_blocks = gb_cuda_wgmma_blocks(),
+                               .arrivals = device_copy(zeros, sizeof zeros)};
     gb_cuda_call calls[GB_EXPERTS_PARTS];
     for (int i = 0; i < GB_EXPERTS_PARTS; i++) {
         r[i] = result_of(c, i, tokens);
@@ -426,7 +476,7 @@ static bool mix(const mixture *c, const inputs *in, size_t first, size_t tokens,
     };
     for (int i = 0; i < GB_EXPERTS_PARTS; i++)
         memcpy(calls[i].operands, operands[i], sizeof operands[i]);
-    scratch.bytes = device_copy(NULL, scratch_bytes(c, tokens, &calls[GB_EXPERTS_DOWN]));
+    scratch.bytes = device_copy(NULL, scratch_bytes(c, tokens, calls));
     const gb_cuda_call routers[] = {
         {.operands = {&x, &in->router}, .results = {&logits}, .scratch = &scratch},
         {.operands = {&x, &in->shared_router}, .results = {&shared_logit}, .scratch = &scratch}};
@@ -453,6 +503,7 @@ static bool mix(const mixture *c, const inputs *in, size_t first, size_t tokens,
     free_on_device(&logits);
     free_on_device(&shared_logit);
     assert_cuda(cudaFree(scratch.bytes));
+    assert_cuda(cudaFree(scratch.arrivals));
     return were_together;
 }
 
@@ -467,6 +518,22 @@ static void has_the_bits_of_the_steps(void **state) {
         assert_memory_equal(found, expected, MOST_TOKENS * c->hidden * sizeof *found);
         assert_true(mix(c, &in, MOST_TOKENS - 1, 1, true, found));
         assert_memory_equal(found, expected + (MOST_TOKENS - 1) * c->hidden, c->hidden * sizeof *found);
+        free_inputs(&in);
+    }
+}
+
+/* A token by itself has the bits that it has among others, whose steps are launched one by one. */
+static void has_the_bits_of_exact_steps(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof exact_mixtures / sizeof *exact_mixtures; i++) {
+        const mixture *c = &exact_mixtures[i];
+        inputs in = new_inputs(c);
+        float expected[MOST_TOKENS * MOST_HIDDEN], found[MOST_TOKENS * MOST_HIDDEN];
+        assert_false(mix(c, &in, 0, MOST_TOKENS, true, expected));
+        for (size_t token = 0; token < MOST_TOKENS; token += is_short_run() ? MOST_TOKENS - 1 : 1) {
+            assert_true(mix(c, &in, token, 1, true, found));
+            assert_memory_equal(found, expected + token * c->hidden, c->hidden * sizeof *found);
+        }
         free_inputs(&in);
     }
 }
@@ -492,6 +559,19 @@ static void leaves_what_is_too_large(void **state) {
     }
 }
 
+static void leaves_large_exact_ones(void **state) {
+    (void)state;
+    static const mixture large[] = {{&exact_32, &exact_32, 12, 9, 128, 128, 0},
+                                    {&exact_32, &exact_32, 2, 1, MOST_HIDDEN + 128, 128, 0},
+                                    {&exact_32, &exact_32, 2, 1, 128, 1152, 0}};
+    for (size_t i = 0; i < sizeof large / sizeof *large; i++) {
+        inputs in = new_inputs(&large[i]);
+        float y[MOST_HIDDEN + 128];
+        assert_false(mix(&large[i], &in, 0, 1, true, y));
+        free_inputs(&in);
+    }
+}
+
 /* Codes of 8 bits, and groups of 128, are launched one by one. */
 static void leaves_other_formats(void **state) {
     (void)state;
@@ -511,10 +591,9 @@ static void leaves_other_formats(void **state) {
 int main(void) {
     need_device();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(chooses_the_largest),
-        cmocka_unit_test(has_the_bits_of_the_steps),
-        cmocka_unit_test(leaves_what_is_too_large),
-        cmocka_unit_test(leaves_other_formats),
+        cmocka_unit_test(chooses_the_largest),         cmocka_unit_test(has_the_bits_of_the_steps),
+        cmocka_unit_test(has_the_bits_of_exact_steps), cmocka_unit_test(leaves_what_is_too_large),
+        cmocka_unit_test(leaves_large_exact_ones),     cmocka_unit_test(leaves_other_formats),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -100,7 +100,10 @@ static gb_cuda_prepared input_of_experts(const gb_cuda_problem *problem) {
 }
 
 static const gb_cuda_kernel experts[] = {{"expert_mlp", gb_cuda_supports_experts, gb_cuda_expert_mlp,
-                                          gb_cuda_experts_scratch, NULL, input_of_experts, true}};
+                                          gb_cuda_experts_scratch, NULL, input_of_experts, true},
+                                         {"expert_mlp_int8", gb_cuda_supports_experts_int8,
+                                          gb_cuda_expert_mlp_int8, gb_cuda_experts_scratch, NULL, NULL,
+                                          true}};
 static const gb_cuda_kernel delta[] = {{"delta_step", gb_cuda_supports_delta, gb_cuda_delta_step, NULL,
                                         gb_cuda_delta_has_epilogue, NULL, false}};
 static const gb_cuda_kernel heads[] = {

@@ -31,9 +31,12 @@ uint64_t gb_cuda_sample_logprob_scratch(const gb_cuda_problem *problem);
 
 /* ---- Fused steps: parts by the numbers of fuse/fused.h ------------------------------------------------- */
 
-/* expert_mlp.cu: the experts of a decode step in two launches. */
+/* expert_mlp.cu, expert_mlp_int8.cu: the experts of a decode step in two launches, with inputs in 8 bits per
+ * group and, of one token, with exact sums. Both have the same scratch. */
 bool gb_cuda_supports_experts(const gb_cuda_problem *problem);
 void gb_cuda_expert_mlp(const gb_cuda_problem *problem);
+bool gb_cuda_supports_experts_int8(const gb_cuda_problem *problem);
+void gb_cuda_expert_mlp_int8(const gb_cuda_problem *problem);
 uint64_t gb_cuda_experts_scratch(const gb_cuda_problem *problem);
 
 /* delta_step.cu: the delta net of a decode step, for heads and convolutions of these sizes. */

@@ -11,18 +11,17 @@
 
 #include "backends/cuda/device/async_copy.cuh"
 #include "backends/cuda/gemm/gemv_multiply.cuh"
-#include "backends/cuda/moe/routing.cuh"
+#include "backends/cuda/moe/expert_values.cuh"
 
 namespace gb_cuda {
 
 enum {
     EXPERT_WARPS = 8, /* of a block */
     EXPERT_THREADS = EXPERT_WARPS * WARP,
-    EXPERT_COLUMNS = 64,               /* of an atom */
-    MOST_CHOICES = MOST_BLOCK_CHOICES, /* of a token, beside the shared expert */
-    MOST_INNER_ATOMS = 4,              /* that a warp has of a row of gate and up in a round, */
-    MOST_INNER_ROUNDS = 2,             /* of which there are so many, */
-    MOST_OUTER_ATOMS = 2               /* and of down */
+    EXPERT_COLUMNS = 64,   /* of an atom */
+    MOST_INNER_ATOMS = 4,  /* that a warp has of a row of gate and up in a round, */
+    MOST_INNER_ROUNDS = 2, /* of which there are so many, */
+    MOST_OUTER_ATOMS = 2   /* and of down */
 };
 
 /* What the kernels of few rows know of the format. */
@@ -66,16 +65,6 @@ struct packed_matrices {
     uint32_t atoms;                         /* of a row */
     float offset;                           /* what codes are above the format's */
     bool is_read_once;                      /* there is one token */
-};
-
-/* What the first launch leaves for the second one. Expert number `choices` of a token is the shared one, if
- * there is one. */
-struct expert_values {
-    float *inner;     /* [tokens, count, size] */
-    int32_t *experts; /* [tokens, choices] */
-    float *weights;   /* [tokens, count] */
-    uint32_t choices, size;
-    uint32_t count; /* choices, and the shared one */
 };
 
 /* A block of 16 rows in shared memory: the atoms' codes, their scales, their biases. */

@@ -7,7 +7,6 @@
 #define GUMBEL_BACKENDS_CUDA_MOE_EXPERT_INNER_CUH
 
 #include "backends/cuda/moe/expert_blocks.cuh"
-#include "backends/cuda/norm/row_ops.cuh"
 
 #include <type_traits>
 
@@ -16,19 +15,10 @@ namespace gb_cuda {
 struct expert_inner {
     packed_matrices weight;                 /* gate above up */
     packed_matrices shared_gate, shared_up; /* one matrix each, of a shared expert */
-    packed_matrices next;  /* down, whose chosen experts are prefetched to the L2 cache; no codes: none */
-    const uint4 *x;        /* [tokens, atoms, 4], */
-    const float2 *x_sums;  /* [tokens, groups]: prepared in 8 bits */
-    const float *logits;   /* [tokens, experts]; NULL: they are chosen already, */
-    const int32_t *chosen; /* [tokens, choices], */
-    const float *chosen_weights;
-    const void *scales; /* of weights: [experts], of scale_dtype; NULL: there are none */
-    gb_dtype scale_dtype;
-    const float *shared_logit; /* [tokens] */
-    uint32_t experts;
-    uint32_t next_share; /* blocks of next that a block of threads prefetches */
-    bool normalized;
-    expert_values to;
+    packed_matrices next; /* down, whose chosen experts are prefetched to the L2 cache; no codes: none */
+    const uint4 *x;       /* [tokens, atoms, 4], */
+    const float2 *x_sums; /* [tokens, groups]: prepared in 8 bits */
+    expert_choice choice;
 };
 
 /* Memory of a block: its rows' sums lie where routing.keys are free again, if there is room. */
@@ -48,54 +38,13 @@ struct rounds_memory {
 template <int ROUNDS>
 using inner_memory = std::conditional_t<ROUNDS == 1, one_round_memory, rounds_memory<ROUNDS>>;
 
-/* Number `number` of the token's experts. All threads call it. */
-__device__ inline size_t choose_expert(const expert_inner &p, size_t token, uint32_t number,
-                                       block_routing &memory) {
-    if (!p.logits)
-        return (size_t)p.chosen[token * p.to.choices + number];
-    choose_in_block(p.logits + token * p.experts, p.experts, memory);
-    return memory.chosen_experts[number];
-}
-
-/* An expert's weight times its scale, as expert_linear has it. */
-__device__ inline float scaled_weight(const expert_inner &p, int32_t expert, float weight) {
-    if (!p.scales)
-        return weight;
-    if (p.scale_dtype == GB_F32)
-        return fmaf(static_cast<const float *>(p.scales)[expert], weight, 0.0f);
-    const uint32_t bits = static_cast<const uint16_t *>(p.scales)[expert];
-    return fmaf(p.scale_dtype == GB_BF16 ? low_bf16(bits) : low_half(bits), weight, 0.0f);
-}
-
-/* Notes all of the token's experts, where they have been chosen. */
-__device__ inline void note_experts(const expert_inner &p, size_t token, const block_routing &memory) {
-    const uint32_t t = threadIdx.x, choices = p.to.choices;
-    const size_t at = token * choices + t;
-    if (t >= choices)
-        return;
-    const int32_t expert = p.logits ? (int32_t)memory.chosen_experts[t] : p.chosen[at];
-    const float weight = p.logits ? memory.weight(t, choices, p.normalized) : p.chosen_weights[at];
-    p.to.experts[at] = expert;
-    p.to.weights[token * p.to.count + t] = scaled_weight(p, expert, weight);
-}
-
-/* Prefetches the block's share of an expert's next matrix: next_share blocks of 16 rows. */
-__device__ inline void prefetch_share(const expert_inner &p, size_t expert) {
-    const packed_matrices &m = p.next;
-    const uint32_t first = blockIdx.x * p.next_share, thread = threadIdx.x * CACHE_LINE;
-    const uint32_t end = first + p.next_share < m.blocks ? first + p.next_share : m.blocks;
-    const size_t from = expert * m.blocks + first;
-    if (first >= end)
-        return;
-#pragma unroll 1
-    for (uint32_t at = thread; at < (end - first) * m.code_bytes; at += EXPERT_THREADS * CACHE_LINE)
-        prefetch_line(m.codes + from * m.code_bytes + at);
-#pragma unroll 1
-    for (uint32_t at = thread; at < (end - first) * m.scale_bytes; at += EXPERT_THREADS * CACHE_LINE) {
-        prefetch_line(m.scales + from * m.scale_bytes + at);
-        if (m.biases)
-            prefetch_line(m.biases + from * m.scale_bytes + at);
-    }
+/* Prefetches the block's part of an expert's matrix. */
+__device__ inline void prefetch_matrix(const packed_matrices &m, size_t expert) {
+    const uint32_t codes = m.blocks * m.code_bytes, scales = m.blocks * m.scale_bytes;
+    prefetch_part(m.codes + expert * codes, codes);
+    prefetch_part(m.scales + expert * scales, scales);
+    if (m.biases)
+        prefetch_part(m.biases + expert * scales, scales);
 }
 
 /* The first two warps copy a block of the gate's rows and one of up's. */
@@ -225,7 +174,8 @@ static __global__ void __launch_bounds__(EXPERT_THREADS, 4)
     __shared__ copy_barrier arrived;
     __shared__ inner_memory<ROUNDS> shared;
     const uint32_t warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, block = blockIdx.x;
-    const uint32_t number = blockIdx.y, choices = p.to.choices;
+    const expert_values &to = p.choice.to;
+    const uint32_t number = blockIdx.y, choices = to.choices;
     const size_t token = blockIdx.z;
     const packed_block of[2] = {{memory}, {memory + p.weight.atoms * Shape::ATOM_BYTES}}; /* gate and up */
     if (threadIdx.x == 0) {
@@ -241,15 +191,15 @@ static __global__ void __launch_bounds__(EXPERT_THREADS, 4)
     for (uint32_t r = 0; r < ROUNDS; r++)
         turns[r].load(p, token, r * EXPERT_WARPS + warp);
     if (number < choices) {
-        const size_t expert = choose_expert(p, token, number, shared.routing);
+        const size_t expert = p.choice.find(token, number, shared.routing);
         const size_t of_gate = expert * p.weight.blocks + block;
         copy_gate_up(p.weight, p.weight, of_gate, of_gate + p.weight.blocks / 2, of, &arrived);
         if (p.next.codes)
-            prefetch_share(p, expert);
+            prefetch_matrix(p.next, expert);
         if (block == 0 && number == 0)
-            note_experts(p, token, shared.routing);
+            p.choice.note(token, shared.routing);
     } else if (block == 0 && threadIdx.x == 0) {
-        p.to.weights[token * p.to.count + choices] = sigmoid(p.shared_logit[token]);
+        p.choice.note_shared(token);
     }
     wait_for_block_copies(&arrived, 0);
     let_next_begin();
@@ -266,7 +216,7 @@ static __global__ void __launch_bounds__(EXPERT_THREADS, 4)
                                                   p.weight.atoms);
         const float of_up = __shfl_xor_sync(0xffffffffu, sum, GEMV_BLOCK_ROWS);
         if (lane < GEMV_BLOCK_ROWS)
-            p.to.inner[(token * p.to.count + number) * p.to.size + block * GEMV_BLOCK_ROWS + lane] =
+            to.inner[(token * to.count + number) * to.size + block * GEMV_BLOCK_ROWS + lane] =
                 (IS_GELU ? gelu_tanh(sum) : silu(sum)) * of_up;
     }
 }

@@ -2,6 +2,7 @@
 #include "backends/cuda/gemm/dispatch.cuh"
 #include "backends/cuda/moe/expert_inner.cuh"
 #include "backends/cuda/moe/expert_outer.cuh"
+#include "backends/cuda/moe/expert_step.cuh"
 
 #include "backends/cuda/lowering/activations.h"
 
@@ -22,21 +23,6 @@ static bool is_supported(const gb_cuda_tensor *weight, size_t outputs, size_t in
            (weight->format.group == 32 || weight->format.group == 64) &&
            weight->dims[weight->rank - 2] == outputs && weight->dims[weight->rank - 1] == inputs &&
            inputs <= most_inputs && inputs % EXPERT_COLUMNS == 0;
-}
-
-static bool has_shared(const gb_cuda_problem *problem) {
-    return problem->parts[GB_EXPERTS_SHARED] != NULL;
-}
-
-/* Experts of a token. */
-static size_t count_of(const gb_cuda_problem *problem) {
-    return problem->parts[GB_EXPERTS_ROUTE]->results[0]->dims[1] + (has_shared(problem) ? 1 : 0);
-}
-
-/* The part whose result is the step's. */
-static const gb_cuda_call *result_of(const gb_cuda_problem *problem) {
-    const gb_cuda_call *result = problem->parts[GB_EXPERTS_RESULT];
-    return result ? result : problem->parts[GB_EXPERTS_COMBINE];
 }
 
 /* What the kernels know of a format, which is supported, when they are compiled: calls `work` with it. */
@@ -91,22 +77,12 @@ static bool outputs_fit(const gb_cuda_tensor *down, size_t tokens, size_t count)
     return bytes + OWN_BYTES <= most_shared_bytes();
 }
 
-/* Whether only the last part's result is read by others. */
-static bool has_one_result(const gb_cuda_problem *problem) {
-    return problem->live ==
-           1u << (problem->parts[GB_EXPERTS_RESULT] ? GB_EXPERTS_RESULT : GB_EXPERTS_COMBINE);
-}
-
 bool gb_cuda_supports_experts(const gb_cuda_problem *problem) {
-    const gb_cuda_tensor *x = problem->operands[GB_EXPERTS_X],
-                         *down = problem->operands[GB_EXPERTS_DOWN_WEIGHT];
-    const gb_cuda_call *route = problem->parts[GB_EXPERTS_ROUTE];
-    const size_t size = down->dims[2], hidden = down->dims[1], choices = route->results[0]->dims[1];
-    const gb_cuda_tensor *scales = problem->operands[GB_EXPERTS_SCALES];
-    return !gb_cuda_is_prompt(route) && x->rank == 2 && choices <= MOST_CHOICES && has_one_result(problem) &&
-           (!scales || (scales->dtype != GB_QUANTIZED && gb_cuda_elements(scales) == scales->dims[0])) &&
-           supports_inner(problem, size, hidden) && supports_outer(problem, size, hidden) &&
-           outputs_fit(down, x->dims[0], count_of(problem));
+    const gb_cuda_tensor *down = problem->operands[GB_EXPERTS_DOWN_WEIGHT];
+    const size_t size = down->dims[2], hidden = down->dims[1];
+    return supports_choice(problem) && supports_inner(problem, size, hidden) &&
+           supports_outer(problem, size, hidden) &&
+           outputs_fit(down, problem->operands[GB_EXPERTS_X]->dims[0], count_of(problem));
 }
 
 /* ---- What the kernels take ----------------------------------------------------------------------------- */
@@ -134,55 +110,26 @@ uint64_t gb_cuda_experts_scratch(const gb_cuda_problem *problem) {
            (size * sizeof(float) + sizeof(float) + sizeof(int32_t));
 }
 
-static expert_values values_of(const gb_cuda_problem *problem) {
-    const gb_cuda_call *route = problem->parts[GB_EXPERTS_ROUTE];
-    const gb_cuda_tensor *chosen = route->results[0];
-    const size_t tokens = chosen->dims[0], count = count_of(problem),
-                 size = problem->operands[GB_EXPERTS_DOWN_WEIGHT]->dims[2];
-    expert_values v = {};
-    v.inner = reinterpret_cast<float *>(route->scratch->bytes);
-    v.weights = v.inner + tokens * count * size;
-    v.experts = reinterpret_cast<int32_t *>(v.weights + tokens * count);
-    v.choices = (uint32_t)chosen->dims[1];
-    v.count = (uint32_t)count;
-    v.size = (uint32_t)size;
-    return v;
-}
-
-/* One token's experts are found by all blocks at once, those of several by a launch before. */
-static expert_inner inner_of(const gb_cuda_problem *problem, const expert_values &values, size_t tokens) {
+static expert_inner inner_of(const gb_cuda_problem *problem) {
     const gb_cuda_tensor *const *operands = problem->operands;
-    const gb_cuda_call *route = problem->parts[GB_EXPERTS_ROUTE];
+    const size_t tokens = tokens_of(problem);
     const prepared_rows x = gb_cuda_prepare(problem->parts[GB_EXPERTS_GATE_UP]);
     expert_inner p = {};
     p.weight = matrices_of(operands[GB_EXPERTS_GATE_UP_WEIGHT], tokens);
     p.x = reinterpret_cast<const uint4 *>(x.values);
     p.x_sums = reinterpret_cast<const float2 *>(x.sums);
-    p.experts = (uint32_t)operands[GB_EXPERTS_LOGITS]->dims[1];
-    p.normalized = gb_node_int(route->node, GB_ATTRIBUTE_NORMALIZE) != 0;
-    if (tokens == 1 && p.experts <= BLOCK_EXPERTS) {
-        p.logits = data_of<const float>(operands[GB_EXPERTS_LOGITS]);
+    if (chooses_in_blocks(problem))
         p.next = matrices_of(operands[GB_EXPERTS_DOWN_WEIGHT], tokens);
-        p.next_share = blocks_for(p.next.blocks, p.weight.blocks / 2);
-    } else {
-        gb_cuda_route_top_k(route);
-        p.chosen = data_of<const int32_t>(route->results[0]);
-        p.chosen_weights = data_of<const float>(route->results[1]);
-    }
-    if (operands[GB_EXPERTS_SCALES]) {
-        p.scales = operands[GB_EXPERTS_SCALES]->data;
-        p.scale_dtype = operands[GB_EXPERTS_SCALES]->dtype;
-    }
     if (has_shared(problem)) {
         p.shared_gate = matrices_of(operands[GB_EXPERTS_SHARED_GATE_WEIGHT], tokens);
         p.shared_up = matrices_of(operands[GB_EXPERTS_SHARED_UP_WEIGHT], tokens);
-        p.shared_logit = data_of<const float>(operands[GB_EXPERTS_SHARED_LOGIT]);
     }
-    p.to = values;
+    p.choice = choice_of(problem);
     return p;
 }
 
-static expert_outer outer_of(const gb_cuda_problem *problem, const expert_values &values, size_t tokens) {
+static expert_outer outer_of(const gb_cuda_problem *problem, const expert_values &values) {
+    const size_t tokens = tokens_of(problem);
     const gb_cuda_tensor *down = problem->operands[GB_EXPERTS_DOWN_WEIGHT];
     expert_outer p = {};
     p.weight = matrices_of(down, tokens);
@@ -199,23 +146,15 @@ static expert_outer outer_of(const gb_cuda_problem *problem, const expert_values
 /* ---- Launches ------------------------------------------------------------------------------------------ */
 
 template <typename Shape>
-static void launch_inner(gb_cuda_launch_list *launches, const expert_inner &p, bool is_gelu, size_t tokens) {
-    const dim3 grid(p.weight.blocks / 2, p.to.count, (unsigned)tokens);
+static void launch_inner(gb_cuda_launch_list *launches, const expert_inner &p, bool gelu, size_t tokens) {
+    const dim3 grid(p.weight.blocks / 2, p.choice.to.count, (unsigned)tokens);
     dispatch(
-        [&](auto rounds, auto gelu) {
-            add_launch(launches, "expert_inner", run_expert_inner<Shape, rounds, gelu != 0>, grid,
+        [&](auto rounds, auto is_gelu) {
+            add_launch(launches, "expert_inner", run_expert_inner<Shape, rounds, is_gelu != 0>, grid,
                        EXPERT_THREADS, inner_bytes<Shape>(p.weight.atoms), p);
         },
         one_of<1, MOST_INNER_ROUNDS>(p.weight.atoms > ROUND_ATOMS ? (size_t)MOST_INNER_ROUNDS : 1),
-        one_of<0, 1>(is_gelu));
-}
-
-/* At least `bytes` of shared memory, and so much that a multiprocessor takes no more than its share of few
- * blocks: with more of them on one, others would be idle. */
-static size_t even_bytes(size_t bytes, size_t blocks) {
-    const size_t share = blocks_for(blocks, gb_cuda_find_facts()->multiprocessors),
-                 even = share <= 2 ? most_shared_bytes() / (share + 1) : 0;
-    return even > bytes ? even : bytes;
+        one_of<0, 1>(gelu));
 }
 
 template <typename Shape>
@@ -229,15 +168,12 @@ static void launch_outer(gb_cuda_launch_list *launches, const expert_outer &p, s
 }
 
 void gb_cuda_expert_mlp(const gb_cuda_problem *problem) {
-    const gb_cuda_call *route = problem->parts[GB_EXPERTS_ROUTE];
-    const gb_cuda_tensor *down = problem->operands[GB_EXPERTS_DOWN_WEIGHT];
-    const size_t tokens = route->results[0]->dims[0];
-    const expert_values values = values_of(problem);
-    const expert_inner inner = inner_of(problem, values, tokens);
-    const expert_outer outer = outer_of(problem, values, tokens);
-    const bool is_gelu = problem->parts[GB_EXPERTS_ACTIVATION]->node->op == GB_OP_GELU_TANH;
+    gb_cuda_launch_list *launches = problem->parts[GB_EXPERTS_ROUTE]->launches;
+    const size_t tokens = tokens_of(problem);
+    const expert_inner inner = inner_of(problem);
+    const expert_outer outer = outer_of(problem, inner.choice.to);
     with_shape(problem->operands[GB_EXPERTS_GATE_UP_WEIGHT]->format,
-               [&](auto shape) { launch_inner<decltype(shape)>(route->launches, inner, is_gelu, tokens); });
-    with_shape(down->format,
-               [&](auto shape) { launch_outer<decltype(shape)>(route->launches, outer, tokens); });
+               [&](auto shape) { launch_inner<decltype(shape)>(launches, inner, is_gelu(problem), tokens); });
+    with_shape(problem->operands[GB_EXPERTS_DOWN_WEIGHT]->format,
+               [&](auto shape) { launch_outer<decltype(shape)>(launches, outer, tokens); });
 }

@@ -93,20 +93,6 @@ __device__ inline void copy_shared(const expert_outer &p, uint32_t block, uint8_
         shared.copy(p.shared, block, arrived);
 }
 
-/* Output `row` of a block from its experts' sums: combine_experts, scale_rows of the shared one, and what
- * both are added to. */
-template <bool HAS_ALL>
-__device__ inline float join_experts(const expert_outer &p, const float (*sums)[GEMV_BLOCK_ROWS],
-                                     uint32_t row, const float *weights, float residual) {
-    const uint32_t choices = p.from.choices;
-    float sum = sums[0][row] * weights[0];
-    for (uint32_t t = 1; t < choices; t++)
-        sum += sums[t][row] * weights[t];
-    if (HAS_ALL || p.from.count > choices)
-        sum += sums[choices][row] * weights[choices];
-    return HAS_ALL || p.residual ? residual + sum : sum;
-}
-
 /* Bytes of run_expert_outer's shared memory for so many experts: blocks of weights, one or two stages of
  * them, and the inner values. */
 template <typename Shape>
@@ -188,7 +174,8 @@ static __global__ void __launch_bounds__(EXPERT_THREADS, 2)
                 of_warps[threadIdx.x / GEMV_BLOCK_ROWS], threadIdx.x % GEMV_BLOCK_ROWS, p.weight.atoms);
         __syncthreads();
         if (threadIdx.x < GEMV_BLOCK_ROWS)
-            p.y[y] = join_experts<HAS_ALL>(p, sums, threadIdx.x, weights, residual);
+            p.y[y] = join_experts<HAS_ALL>(p.from, &sums[0][threadIdx.x], GEMV_BLOCK_ROWS, weights,
+                                           p.residual != nullptr, residual);
     }
 }
 

@@ -9,15 +9,12 @@
 #define GUMBEL_BACKENDS_CUDA_GEMM_INT8_ROW_PIPELINE_CUH
 
 #include "backends/cuda/device/copy_pipeline.cuh"
-#include "backends/cuda/gemm/int8/hadamard.cuh"
-#include "backends/cuda/gemm/int8/rounding.cuh"
-#include "backends/cuda/gemm/int8/weights.cuh"
+#include "backends/cuda/gemm/int8/row_operand.cuh"
 #include "backends/cuda/norm/long_rows.cuh"
 
 namespace gb_cuda {
 
 enum {
-    ROW_INPUT_BYTES = 2,  /* of a column of the input */
     ROW_SUM_BITS = 40,    /* of a sum that pieces are joined in */
     ROW_TURNS = 2,        /* warps of a fragment */
     ROW_STAGE_BLOCKS = 2, /* of columns */
@@ -76,10 +73,10 @@ struct row_barriers {
 
 /* Bytes of the dynamic shared memory behind the stages. */
 struct row_memory {
-    uint32_t sums_at, given_at, size;
+    uint32_t given_at, size;
 
     __host__ __device__ explicit row_memory(uint32_t columns)
-        : sums_at(columns * ROW_INPUT_BYTES), given_at(sums_at + columns / UNIT * (uint32_t)sizeof(int32_t)),
+        : given_at(row_operand::bytes(columns)),
           size(given_at + (uint32_t)((ROW_TURNS - 1) * GB_TILE_ROWS * sizeof(int32_t))) {}
 };
 
@@ -91,25 +88,22 @@ struct int8_row_pipeline {
         GROUPS = GB_TILE_COLUMNS / GROUP,
         GROUP_BYTES = GB_TILE_ROWS * GROUPS,
         GROUPS_AT = ROW_STAGE_BLOCKS * INT8_CODE_BYTES,
-        UNIT_BYTES = UNIT * ROW_INPUT_BYTES,
         STAGE_BYTES = GROUPS_AT + ROW_STAGE_BLOCKS * GROUP_BYTES,
     };
 
     const int8_row_products &p;
     uint8_t *shared;
     row_barriers &barriers;
-    uint8_t *x;         /* [units, 2, 4 quarters, 8]: what the two columns of a unit have */
-    int32_t *unit_sums; /* [columns / UNIT] of x */
-    float &x_scale;     /* in shared memory */
+    row_operand x;
+    float &x_scale; /* in shared memory */
     uint32_t lane, warp, fragment, turn;
     copy_pipeline pipeline;
     uint32_t meetings = 0;
 
     __device__ int8_row_pipeline(const int8_row_products &products, uint8_t *memory, row_barriers &of_block,
                                  float &scale)
-        : p(products), shared(memory), barriers(of_block), x(memory + p.stages * STAGE_BYTES),
-          unit_sums(reinterpret_cast<int32_t *>(x + row_memory(p.columns).sums_at)), x_scale(scale),
-          lane(threadIdx.x % WARP), warp(threadIdx.x / WARP), fragment(warp % INT8_FRAGMENTS),
+        : p(products), shared(memory), barriers(of_block), x(memory + p.stages * STAGE_BYTES, p.columns),
+          x_scale(scale), lane(threadIdx.x % WARP), warp(threadIdx.x / WARP), fragment(warp % INT8_FRAGMENTS),
           turn(warp / INT8_FRAGMENTS), pipeline(of_block.full, of_block.empty, p.stages) {}
 
     /* All threads call it before anything else. */
@@ -190,9 +184,10 @@ struct int8_row_pipeline {
         copy_barrier *full = &pipeline.full[pipeline.stage];
         pipeline.wait_until_empty();
         announce_by_warp(full, count * (INT8_CODE_BYTES + GROUP_BYTES));
-        const copy_piece codes = {stage, m.codes + block * INT8_CODE_BYTES, count * INT8_CODE_BYTES},
-                         groups = {stage + GROUPS_AT, m.groups + block * GROUP_BYTES, count * GROUP_BYTES};
-        copy_by_warp(lane == 0 ? codes : groups, 2, full, true);
+        const uint32_t size = lane == 0 ? (uint32_t)INT8_CODE_BYTES : (uint32_t)GROUP_BYTES;
+        const copy_piece piece = {stage + (lane == 0 ? 0 : GROUPS_AT),
+                                  (lane == 0 ? m.codes : m.groups) + block * size, count * size};
+        copy_by_warp(piece, 2, full, true);
         end_copies(full);
         pipeline.next();
         __syncwarp(); /* no lane waits for a phase that another one has left behind */
@@ -229,45 +224,12 @@ struct int8_row_pipeline {
         meet();
         const row_divisor by(largest_of_lanes(lane < WARPS ? largest[lane] : 0, WARP));
 #pragma unroll
-        for (int r = 0; r < ROUNDS && has_columns<EACH>(r); r++)
-            store_codes<EACH>(by, ((uint32_t)r * WARPS * WARP + threadIdx.x) * EACH, of[r].v);
+        for (int r = 0; r < ROUNDS && has_columns<EACH>(r); r++) {
+            const uint32_t column = ((uint32_t)r * WARPS * WARP + threadIdx.x) * EACH;
+            x.store<EACH>(by, column, column < p.columns, of[r].v);
+        }
         if (threadIdx.x == 0)
             x_scale = p.rotation > 0 ? by.scale * p.factor : by.scale;
-    }
-
-    template <int EACH>
-    __device__ void store_codes(const row_divisor &by, uint32_t column, const float v[EACH]) const {
-        uint32_t words[2];
-        int32_t sum = by.find_codes<EACH>(v, words);
-        for (unsigned distance = 1; distance < UNIT / EACH; distance *= 2)
-            sum += __shfl_xor_sync(0xffffffffu, sum, (int)distance);
-        if (column >= p.columns)
-            return;
-        uint8_t *to = x + column / UNIT * UNIT_BYTES + column % UNIT / 8 * 8;
-        if (EACH == 8)
-            put_codes(reinterpret_cast<uint32_t *>(to), words[0], words[1]);
-        else
-            put_codes(reinterpret_cast<uint16_t *>(to) + column % 8 / 4, words[0], words[1]);
-        if (column % UNIT == 0)
-            unit_sums[column / UNIT] = sum;
-    }
-
-    /* What a quarter of a unit's columns, or half of it, has in both columns of the operand: in the first one
-     * the odd columns' codes, which w meets, and their negatives, in the second one the even ones' for w
-     * & 15. */
-    template <typename Word>
-    __device__ static void put_codes(Word *to, uint32_t even, uint32_t odd) {
-        constexpr unsigned WORDS = 4 / sizeof(Word), SECOND = UNIT / sizeof(Word);
-        to[0] = (Word)odd;
-        to[WORDS] = (Word)negatives(odd);
-        to[SECOND] = 0;
-        to[SECOND + WORDS] = (Word)even;
-    }
-
-    /* Of four bytes, none of which is -128. */
-    __device__ static uint32_t negatives(uint32_t bytes) {
-        const uint32_t inverted = ~bytes;
-        return ((inverted & 0x7f7f7f7fu) + 0x01010101u) ^ (inverted & 0x80808080u);
     }
 };
 

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The second launch of a decode step's experts with exact sums: down of the chosen experts and of the shared
+ * one, weighted and added to the residual, if there is one. A warp has an expert: it rotates and rounds the
+ * expert's inner values and multiplies 16 outputs with them.
+ */
+#ifndef GUMBEL_BACKENDS_CUDA_MOE_EXPERT_OUTER_INT8_CUH
+#define GUMBEL_BACKENDS_CUDA_MOE_EXPERT_OUTER_INT8_CUH
+
+#include "backends/cuda/moe/expert_fragments.cuh"
+#include "backends/cuda/norm/long_rows.cuh"
+
+namespace gb_cuda {
+
+enum {
+    OUTER_WARPS = MOST_CHOICES + 1,
+    OUTER_MOST_ROUNDS = 4, /* of WARP_COLUMNS columns */
+    OUTER_PART = 4,        /* blocks of columns that a warp loads at a time */
+};
+
+struct expert_outer_int8 {
+    int8_matrix weight, shared; /* shared: of a shared expert */
+    expert_columns of;
+    expert_values from;
+    const float *residual; /* [tokens, outputs]; NULL: it is added elsewhere */
+    float *y;              /* [tokens, outputs] */
+};
+
+/* Rotates and rounds an expert's inner values; returns their scale. */
+template <int ROUNDS>
+__device__ inline float round_in_warp(const expert_columns &of, const float *inner, const row_operand &to) {
+    const uint32_t first = threadIdx.x % WARP * LANE_COLUMNS;
+    row_part<LANE_COLUMNS> parts[ROUNDS] = {};
+    uint32_t magnitude = 0;
+#pragma unroll
+    for (int r = 0; r < ROUNDS; r++)
+        if (first + (uint32_t)r * WARP_COLUMNS < of.columns())
+            parts[r].load(inner, first + (uint32_t)r * WARP_COLUMNS);
+#pragma unroll
+    for (int r = 0; r < ROUNDS; r++) {
+        hadamard_of_warp<LANE_COLUMNS>(parts[r].v, of.rotation);
+        magnitude = larger<LANE_COLUMNS>(magnitude, parts[r].v);
+    }
+    const row_divisor by(largest_of_lanes(magnitude, WARP));
+#pragma unroll
+    for (int r = 0; r < ROUNDS; r++) {
+        const uint32_t column = first + (uint32_t)r * WARP_COLUMNS;
+        to.store<LANE_COLUMNS>(by, column, column < of.columns(), parts[r].v);
+    }
+    __syncwarp();
+    return of.scale(by);
+}
+
+/* Grid: [fragments of outputs, tokens]; a warp for each of a token's experts. HAS_ALL: there are a shared
+ * expert and a residual. */
+template <int GROUP, int ROUNDS, bool HAS_ALL>
+static __global__ void __launch_bounds__(OUTER_WARPS *WARP, 2)
+    run_expert_outer_int8(GB_GRID_CONSTANT expert_outer_int8 p) {
+    GB_DYNAMIC_SHARED(uint8_t, memory);
+    __shared__ int32_t sums[OUTER_WARPS][GB_FRAGMENT_ROWS];
+    __shared__ float values[OUTER_WARPS][GB_FRAGMENT_ROWS], weights[OUTER_WARPS];
+    const uint32_t warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, choices = p.from.choices;
+    const bool is_shared = warp == choices;
+    const size_t token = blockIdx.y, row = (size_t)blockIdx.x * GB_FRAGMENT_ROWS;
+    const row_operand x(memory + warp * row_operand::bytes(p.of.columns()), p.of.columns());
+    fragment_part<GROUP, OUTER_PART> of;
+    if (is_shared) {
+        of.find(p.shared, row, p.of);
+        of.load(0, 1, p.of.blocks);
+    }
+    wait_for_earlier();
+    const int8_matrix &m = is_shared ? p.shared : p.weight;
+    size_t weight_row = row;
+    if (!is_shared) {
+        weight_row += (size_t)p.from.experts[token * choices + warp] * p.weight.outputs;
+        of.find(p.weight, weight_row, p.of);
+        of.load(0, 1, p.of.blocks);
+    }
+    const uint16_t of_row = lane < GB_FRAGMENT_ROWS ? m.row_scales[weight_row + lane] : 0;
+    if (lane == 0)
+        weights[warp] = p.from.weights[token * p.from.count + warp];
+    const size_t y = token * p.weight.outputs + row + lane;
+    const float residual = (HAS_ALL || p.residual) && threadIdx.x < GB_FRAGMENT_ROWS ? p.residual[y] : 0.0f;
+    const float x_scale =
+        round_in_warp<ROUNDS>(p.of, p.from.inner + (token * p.from.count + warp) * p.from.size, x);
+    int32_t of_rows[2] = {};
+    uint2 inputs[INT8_UNITS] = {};
+#pragma unroll 1
+    for (uint32_t first = 0; first < p.of.blocks; first += OUTER_PART) {
+        if (first > 0)
+            of.load(first, 1, p.of.blocks);
+#pragma unroll
+        for (uint32_t b = 0; b < OUTER_PART; b++) {
+            if (first + b >= p.of.blocks)
+                break;
+            x.load(first + b, inputs);
+            of.add(b, first + b, x, inputs, of_rows);
+        }
+    }
+    store_rows(sums[warp], of_rows);
+    __syncwarp();
+    if (lane < GB_FRAGMENT_ROWS)
+        values[warp][lane] = int8_result(sums[warp][lane], x_scale, gb_widen_half(of_row, GB_F16));
+    __syncthreads();
+    if (threadIdx.x < GB_FRAGMENT_ROWS)
+        p.y[y] = join_experts<HAS_ALL>(p.from, &values[0][lane], GB_FRAGMENT_ROWS, weights,
+                                       p.residual != nullptr, residual);
+}
+
+} // namespace gb_cuda
+
+#endif
