@@ -11,6 +11,8 @@
 
 using namespace gb_cuda;
 
+enum { BLOCKS_AT_ONCE = 2 /* on a multiprocessor */ };
+
 /* ---- Other warps --------------------------------------------------------------------------------------- */
 
 /* What a step does not change. */
@@ -103,6 +105,10 @@ __device__ static void step(const delta_step &v, const step_place &p, const step
     if (has.other)
         of_token = load_token<SHARES>(v, p, n);
     __syncthreads();
+    const bool counts = n == p.first && threadIdx.x == shape::BETA_WARP * WARP;
+    const uint32_t others = counts ? count_block(v, p) : 0;
+    if (n == p.first)
+        prefetch_later<SHARES>(v);
     if (has.memory)
         multiply(memory, shared);
     if (has.value)
@@ -122,8 +128,8 @@ __device__ static void step(const delta_step &v, const step_place &p, const step
         if (p.share == 0)
             finish(v, p, n, y, of_token, shared);
     }
-    if (n == p.first && threadIdx.x == shape::BETA_WARP * WARP)
-        shared.is_last = count_block(v, p, SHARES);
+    if (counts)
+        shared.is_last = is_last_of(v, p, others, SHARES);
     if (has.memory)
         update(memory, shared);
 }
@@ -148,7 +154,7 @@ __device__ static void store_shared(const delta_step &v, const step_role &has, s
 
 /* Head and share blockIdx.x of run blockIdx.y; the shares of a head are a cluster. */
 template <unsigned SHARES>
-static __global__ void __launch_bounds__(step_shape<SHARES>::THREADS, 2)
+static __global__ void __launch_bounds__(step_shape<SHARES>::THREADS, BLOCKS_AT_ONCE)
     run_delta_step(GB_GRID_CONSTANT delta_step v) {
     __shared__ step_memory<SHARES> shared;
     arrive_in_cluster();
@@ -234,6 +240,7 @@ static delta_step step_of(const gb_cuda_problem *problem) {
     v.is_tiled = gb_node_int(rule->node, GB_ATTRIBUTE_TILED) != 0;
     v.y = data_of<float>(parts[GB_DELTA_RESULT]->results[0]);
     v.arrivals = rule->scratch->arrivals;
+    v.at_once = BLOCKS_AT_ONCE * gb_cuda_find_facts()->multiprocessors;
     return v;
 }
 

@@ -47,6 +47,7 @@ struct delta_step {
     gb_dtype rate_dtype, bias_dtype;
     normalization unit[2], norm; /* of queries and keys; of the result */
     unsigned heads, key_heads, first_run;
+    unsigned at_once;                 /* blocks of threads that the device has at a time */
     bool is_tiled, has_single_tokens; /* every run is of one token */
     float *y;                         /* [tokens, heads, SIZE] */
     prepared_rows prepared;           /* of all heads as one row */
@@ -149,14 +150,21 @@ __device__ inline void store_tail(const delta_step &v, size_t n, const channel &
         tail[t * v.channels + c.number] = c.before[t];
 }
 
-/* One thread counts this block, which has read the tail of its queries and keys; whether all have. */
-__device__ inline bool count_block(const delta_step &v, const step_place &p, unsigned shares) {
-    uint32_t *counter = v.arrivals + blockIdx.y * v.key_heads + p.key_head;
+/* One thread counts this block, which has read the tail of its queries and keys, and gets to know how many
+ * others have: it asks long before it needs the answer. */
+__device__ inline uint32_t count_block(const delta_step &v, const step_place &p) {
     __threadfence();
-    const bool is_last = atomicAdd(counter, 1u) == v.heads / v.key_heads * shares - 1;
-    if (is_last)
-        *counter = 0;
-    __threadfence();
+    return atomicAdd(v.arrivals + blockIdx.y * v.key_heads + p.key_head, 1u);
+}
+
+/* Whether no block comes after `others`, by the thread that has counted. */
+__device__ inline bool is_last_of(const delta_step &v, const step_place &p, uint32_t others,
+                                  unsigned shares) {
+    const bool is_last = others == v.heads / v.key_heads * shares - 1;
+    if (is_last) {
+        v.arrivals[blockIdx.y * v.key_heads + p.key_head] = 0;
+        __threadfence();
+    }
     return is_last;
 }
 
@@ -198,6 +206,21 @@ __device__ inline void store_memory(const delta_step &v, const step_place &p, si
 #pragma unroll
     for (unsigned i = 0; i < shape::LOADS; i++)
         to[row_of<SHARES>(i / shape::EACH, i % shape::EACH) * (SIZE / 4)] = memory[i];
+}
+
+/* Prefetches to the L2 cache what a later block of threads loads, so that memory is read while this one has
+ * all that it waits for. */
+template <unsigned SHARES>
+__device__ inline void prefetch_later(const delta_step &v) {
+    constexpr size_t HEAD_BYTES = SIZE * SIZE * sizeof(float);
+    const unsigned later = blockIdx.y * gridDim.x + blockIdx.x + v.at_once,
+                   run = v.first_run + later / gridDim.x;
+    if (SHARES > 1 || later / gridDim.x >= gridDim.y)
+        return;
+    const int32_t slot = v.slots.from[v.has_single_tokens ? run : (unsigned)v.run_first[run]];
+    const auto *memory = reinterpret_cast<const uint8_t *>(of_slot(v.memory, v.memory_slot_bytes, slot));
+    static_assert(step_shape<1>::THREADS * CACHE_LINE == HEAD_BYTES, "a line for each thread");
+    prefetch_line(memory + later % gridDim.x * HEAD_BYTES + threadIdx.x * CACHE_LINE);
 }
 
 /* Sums over a group's neighbours, in pairs. */

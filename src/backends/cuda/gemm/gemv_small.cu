@@ -68,6 +68,7 @@ __device__ static void add_outputs(const row_fours &row, const float4 *weights, 
     }
 }
 
+/* Grid: [blocks of the matrices' outputs, shares of the rows]. */
 static __global__ void __launch_bounds__(THREADS) run_gemv_small(GB_GRID_CONSTANT dense_matrices p) {
     GB_DYNAMIC_SHARED(float4, weights);
     uint32_t first;
@@ -76,7 +77,7 @@ static __global__ void __launch_bounds__(THREADS) run_gemv_small(GB_GRID_CONSTAN
     load_weights(m, first, p.columns, weights);
     wait_for_earlier();
     __syncthreads();
-    for (uint32_t row = threadIdx.x / WARP; row < p.rows; row += WARPS) {
+    for (uint32_t row = blockIdx.y * WARPS + threadIdx.x / WARP; row < p.rows; row += gridDim.y * WARPS) {
         const float4 *x = reinterpret_cast<const float4 *>(p.x) + (size_t)row * fours;
         float sums[SMALL_OUTPUTS] = {};
         for (uint32_t at = 0; at < fours; at += SMALL_FOURS * WARP) {
@@ -155,12 +156,20 @@ bool gb_cuda_supports_gemv_small(const gb_cuda_call *call) {
            weight->dims[1] % PIECE == 0 && weights_bytes(weight->dims[1]) <= most_shared_bytes();
 }
 
+/* So many shares of the rows, each WARPS of them or more, that no multiprocessor is idle. */
+static unsigned count_shares(uint32_t blocks, uint32_t rows) {
+    enum { BLOCKS = 4 /* of a multiprocessor */ };
+    const unsigned most = blocks_for(rows, WARPS),
+                   wanted = blocks_for((size_t)BLOCKS * gb_cuda_find_facts()->multiprocessors, blocks);
+    return most < wanted ? most : wanted;
+}
+
 void gb_cuda_gemv_small(const gb_cuda_problem *problem) {
     dense_matrices p = {};
     const uint32_t blocks = list_matrices(problem->parts, problem->count, SMALL_OUTPUTS, &p);
     if (p.rows == 1)
         launch_one_row(p, blocks, problem->parts[0]->launches);
     else
-        add_launch(problem->parts[0]->launches, "gemv_small", run_gemv_small, blocks, THREADS,
-                   weights_bytes(p.columns), p);
+        add_launch(problem->parts[0]->launches, "gemv_small", run_gemv_small,
+                   dim3(blocks, count_shares(blocks, p.rows)), THREADS, weights_bytes(p.columns), p);
 }

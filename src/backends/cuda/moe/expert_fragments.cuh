@@ -26,36 +26,54 @@ struct expert_columns {
     }
 };
 
-/* BLOCKS blocks of columns, `apart` from one another, of which the lane has its part. */
-template <int GROUP, int BLOCKS>
-struct fragment_part {
-    uint4 codes[BLOCKS][2];
-    uint32_t groups[BLOCKS];
-    const uint8_t *all_codes, *all_groups; /* of block 0 */
+/* Where a fragment's block 0 of columns is. */
+template <int GROUP>
+struct fragment_place {
+    enum { GROUPS = GB_TILE_COLUMNS / GROUP, GROUP_BYTES = GB_TILE_ROWS * GROUPS };
+    const uint8_t *codes, *groups;
 
-    /* The fragment of 16 rows from `row` on. */
-    __device__ void find(const int8_matrix &m, size_t row, const expert_columns &of) {
-        constexpr uint32_t GROUPS = GB_TILE_COLUMNS / GROUP;
+    /* Of the 16 rows from `row` on. */
+    __device__ fragment_place(const int8_matrix &m, size_t row, const expert_columns &of) {
         const size_t block = row / GB_TILE_ROWS * of.blocks;
         const uint32_t in_tile = (uint32_t)row % GB_TILE_ROWS / GB_FRAGMENT_ROWS;
-        all_codes = m.codes + block * INT8_CODE_BYTES + in_tile * INT8_FRAGMENT_BYTES +
-                    threadIdx.x % WARP * sizeof(uint4);
-        all_groups = reinterpret_cast<const uint8_t *>(groups_of_lane<GROUP>(
-            m.groups + block * GB_TILE_ROWS * GROUPS + in_tile * GROUPS * GB_FRAGMENT_ROWS));
+        codes = m.codes + block * INT8_CODE_BYTES + in_tile * INT8_FRAGMENT_BYTES;
+        groups = m.groups + block * GROUP_BYTES + in_tile * GROUPS * GB_FRAGMENT_ROWS;
     }
+};
 
-    __device__ void load(uint32_t first, uint32_t apart, uint32_t end) {
-        constexpr uint32_t GROUP_BYTES = GB_TILE_ROWS * GB_TILE_COLUMNS / GROUP;
+/* BLOCKS blocks of columns of a fragment, of which the lane has its part. */
+template <int GROUP, int BLOCKS>
+struct fragment_part {
+    typedef fragment_place<GROUP> place;
+    uint4 codes[BLOCKS][2];
+    uint32_t groups[BLOCKS];
+
+    /* Those from `first` on, `apart` from one another, as far as they are before `end`. */
+    __device__ void load(const place &from, uint32_t first, uint32_t apart, uint32_t end) {
+        const uint4 *of_lane = reinterpret_cast<const uint4 *>(from.codes) + threadIdx.x % WARP;
+        const uint16_t *groups_from = groups_of_lane<GROUP>(from.groups);
 #pragma unroll
         for (uint32_t b = 0; b < BLOCKS; b++) {
             const uint32_t block = first + b * apart;
             if (block >= end)
                 break;
-            const uint4 *from = reinterpret_cast<const uint4 *>(all_codes + block * INT8_CODE_BYTES);
-            codes[b][0] = __ldcg(from);
-            codes[b][1] = __ldcg(from + WARP);
-            groups[b] = *reinterpret_cast<const uint16_t *>(all_groups + block * GROUP_BYTES);
+            const uint4 *at = of_lane + block * (INT8_CODE_BYTES / sizeof(uint4));
+            codes[b][0] = __ldcg(at);
+            codes[b][1] = __ldcg(at + WARP);
+            groups[b] = groups_from[block * (place::GROUP_BYTES / sizeof(uint16_t))];
         }
+    }
+
+    /* Prefetches the same to the L2 cache. */
+    __device__ static void prefetch(const place &from, uint32_t first, uint32_t apart, uint32_t end) {
+        constexpr uint32_t LINES = INT8_FRAGMENT_BYTES / CACHE_LINE;
+        static_assert(BLOCKS * LINES <= (uint32_t)WARP, "a line for each lane");
+        const uint32_t lane = threadIdx.x % WARP, block = first + lane / LINES * apart,
+                       of_groups = first + lane * apart;
+        if (lane < BLOCKS * LINES && block < end)
+            prefetch_line(from.codes + block * INT8_CODE_BYTES + lane % LINES * CACHE_LINE);
+        if (lane < BLOCKS && of_groups < end)
+            prefetch_line(from.groups + of_groups * place::GROUP_BYTES);
     }
 
     /* Adds block number b, which is number `block` of the row's. */
@@ -66,6 +84,13 @@ struct fragment_part {
         scale_units(of_units, groups[b], x.sums[block * INT8_UNITS + threadIdx.x % 4], sums);
     }
 };
+
+/* How many blocks of threads share so many fragments, where `others` are at work beside them: as many as are
+ * there at once, each with as many as the others. */
+inline unsigned count_shares(unsigned fragments, size_t others, unsigned of_multiprocessor) {
+    const size_t at_once = (size_t)of_multiprocessor * gb_cuda_find_facts()->multiprocessors / others;
+    return blocks_for(fragments, blocks_for(fragments, at_once > 1 ? at_once : 1));
+}
 
 /* Puts the sums of a warp where all of a fragment's meet. */
 __device__ inline void store_rows(int32_t of_rows[GB_FRAGMENT_ROWS], int32_t sums[2]) {

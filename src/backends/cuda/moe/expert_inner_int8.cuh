@@ -17,7 +17,8 @@ enum {
     INNER_THREADS = INNER_WARPS * WARP,
     INNER_ROUND_COLUMNS = INNER_THREADS * LANE_COLUMNS,
     INNER_MOST_ROUNDS = 2,
-    INNER_PART = 2, /* blocks of columns that a warp loads at a time */
+    INNER_PART = 2,    /* blocks of columns that a warp loads at a time */
+    INNER_AT_ONCE = 3, /* blocks of threads on a multiprocessor */
 };
 
 struct expert_inner_int8 {
@@ -30,32 +31,50 @@ struct expert_inner_int8 {
     expert_choice choice;
 };
 
-/* Rows of gate and of up that a warp multiplies. */
+/* The rows of gate and of up of inner values from number `row` on. */
+template <int GROUP>
+struct gate_up_place {
+    fragment_place<GROUP> gate, up;
+
+    __device__ gate_up_place(const expert_inner_int8 &p, bool is_shared, size_t expert, size_t row)
+        : gate(is_shared ? p.shared_gate : p.weight, first_row(p, is_shared, expert, 0) + row, p.of),
+          up(is_shared ? p.shared_up : p.weight, first_row(p, is_shared, expert, 1) + row, p.of) {}
+
+    __device__ static size_t first_row(const expert_inner_int8 &p, bool is_shared, size_t expert,
+                                       uint32_t up) {
+        return is_shared ? 0 : expert * p.weight.outputs + up * p.choice.to.size;
+    }
+};
+
+/* What a warp multiplies of them: every INNER_WARPS-th block of columns. */
 template <int GROUP>
 struct gate_up_part {
-    fragment_part<GROUP, INNER_PART> gate, up;
+    typedef gate_up_place<GROUP> place;
+    typedef fragment_part<GROUP, INNER_PART> part;
+    part gate, up;
 
-    __device__ void load(const expert_columns &of, uint32_t first) {
-        gate.load(first, INNER_WARPS, of.blocks);
-        up.load(first, INNER_WARPS, of.blocks);
+    __device__ void load(const place &from, uint32_t first, const expert_columns &of) {
+        gate.load(from.gate, first, INNER_WARPS, of.blocks);
+        up.load(from.up, first, INNER_WARPS, of.blocks);
     }
 
-    __device__ void begin(const expert_inner_int8 &p, const int8_matrix &of_gate, size_t gate_row,
-                          const int8_matrix &of_up, size_t up_row) {
-        gate.find(of_gate, gate_row, p.of);
-        up.find(of_up, up_row, p.of);
-        load(p.of, threadIdx.x / WARP);
+    __device__ void begin(const place &from, const expert_columns &of) {
+        load(from, threadIdx.x / WARP, of);
     }
 
-    /* A warp has every INNER_WARPS-th block of columns. */
-    __device__ void multiply(const expert_columns &of, const row_operand &x, int32_t of_gate[2],
-                             int32_t of_up[2]) {
+    __device__ static void prefetch(const place &from, const expert_columns &of) {
+        part::prefetch(from.gate, threadIdx.x / WARP, INNER_WARPS, of.blocks);
+        part::prefetch(from.up, threadIdx.x / WARP, INNER_WARPS, of.blocks);
+    }
+
+    __device__ void multiply(const place &from, const expert_columns &of, const row_operand &x,
+                             int32_t of_gate[2], int32_t of_up[2]) {
         const uint32_t warp = threadIdx.x / WARP;
         uint2 inputs[INT8_UNITS] = {};
 #pragma unroll 1
         for (uint32_t first = warp; first < of.blocks; first += INNER_PART * INNER_WARPS) {
             if (first > warp)
-                load(of, first);
+                load(from, first, of);
 #pragma unroll
             for (uint32_t b = 0; b < INNER_PART; b++) {
                 const uint32_t block = first + b * INNER_WARPS;
@@ -94,22 +113,34 @@ __device__ inline float round_in_block(const expert_columns &of, row_part<LANE_C
     return of.scale(by);
 }
 
-/* Grid: [fragments of inner values, experts of a token, tokens]. */
+/* The scale of a lane's row: of a fragment's 16 of gate and, in the upper lanes, of up. */
+__device__ inline uint16_t load_row_scale(const expert_inner_int8 &p, bool is_shared, size_t expert,
+                                          size_t row) {
+    const uint32_t lane = threadIdx.x % WARP, up = lane / GB_FRAGMENT_ROWS;
+    const int8_matrix &m = is_shared ? up ? p.shared_up : p.shared_gate : p.weight;
+    return m
+        .row_scales[gate_up_place<32>::first_row(p, is_shared, expert, up) + row + lane % GB_FRAGMENT_ROWS];
+}
+
+/* Grid: [shares of the fragments of inner values, experts of a token, tokens]. */
 template <int GROUP, int ROUNDS, bool IS_GELU>
-static __global__ void __launch_bounds__(INNER_THREADS, 3)
+static __global__ void __launch_bounds__(INNER_THREADS, INNER_AT_ONCE)
     run_expert_inner_int8(GB_GRID_CONSTANT expert_inner_int8 p) {
+    typedef gate_up_part<GROUP> part;
+    typedef gate_up_place<GROUP> place;
     GB_DYNAMIC_SHARED(uint8_t, memory);
     __shared__ block_routing routing;
     __shared__ uint32_t largest[INNER_WARPS];
-    __shared__ int32_t sums[2][INNER_WARPS][GB_FRAGMENT_ROWS];
+    __shared__ int32_t sums[2][2][INNER_WARPS][GB_FRAGMENT_ROWS];
     const uint32_t warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, number = blockIdx.y;
     const expert_values &to = p.choice.to;
-    const size_t token = blockIdx.z, row = (size_t)blockIdx.x * GB_FRAGMENT_ROWS;
+    const size_t token = blockIdx.z;
     const bool is_shared = number == to.choices;
     const row_operand x(memory, p.of.columns());
-    gate_up_part<GROUP> weights;
+    size_t row = (size_t)blockIdx.x * GB_FRAGMENT_ROWS, expert = 0;
+    part weights;
     if (is_shared)
-        weights.begin(p, p.shared_gate, row, p.shared_up, row);
+        weights.begin(place(p, true, 0, row), p.of);
     wait_alone();
     row_part<LANE_COLUMNS> parts[ROUNDS] = {};
 #pragma unroll
@@ -118,11 +149,9 @@ static __global__ void __launch_bounds__(INNER_THREADS, 3)
         if (column < p.of.columns())
             parts[r].load(p.x + token * p.of.columns(), column);
     }
-    size_t gate_row = row;
     if (!is_shared) {
-        const size_t expert = p.choice.find(token, number, routing);
-        gate_row += expert * p.weight.outputs;
-        weights.begin(p, p.weight, gate_row, p.weight, gate_row + to.size);
+        expert = p.choice.find(token, number, routing);
+        weights.begin(place(p, false, expert, row), p.of);
         if (p.next.codes) {
             prefetch_part(p.next.codes + expert * p.next_codes, p.next_codes);
             prefetch_part(p.next.groups + expert * p.next_groups, p.next_groups);
@@ -132,30 +161,35 @@ static __global__ void __launch_bounds__(INNER_THREADS, 3)
     } else if (blockIdx.x == 0 && threadIdx.x == 0) {
         p.choice.note_shared(token);
     }
-    uint16_t of_row = 0;
-    if (warp == 0) {
-        const int8_matrix &gate = is_shared ? p.shared_gate : p.weight,
-                          &up = is_shared ? p.shared_up : p.weight;
-        const size_t first = lane < GB_FRAGMENT_ROWS ? gate_row : gate_row + (is_shared ? 0 : to.size);
-        of_row = (lane < GB_FRAGMENT_ROWS ? gate : up).row_scales[first + lane % GB_FRAGMENT_ROWS];
-    }
+    const uint32_t apart = gridDim.x * GB_FRAGMENT_ROWS;
+    if (row + apart < to.size)
+        part::prefetch(place(p, is_shared, expert, row + apart), p.of);
     const float x_scale = round_in_block<ROUNDS>(p.of, parts, largest, x);
-    int32_t of_gate[2] = {}, of_up[2] = {};
-    weights.multiply(p.of, x, of_gate, of_up);
-    let_next_begin();
-    store_rows(sums[0][warp], of_gate);
-    store_rows(sums[1][warp], of_up);
-    __syncthreads();
-    if (warp > 0)
-        return;
-    int32_t sum = 0;
-    for (uint32_t w = 0; w < INNER_WARPS; w++)
-        sum += sums[lane / GB_FRAGMENT_ROWS][w][lane % GB_FRAGMENT_ROWS];
-    const float value = int8_result(sum, x_scale, gb_widen_half(of_row, GB_F16)),
-                of_other = __shfl_xor_sync(0xffffffffu, value, GB_FRAGMENT_ROWS);
-    if (lane < GB_FRAGMENT_ROWS)
-        to.inner[(token * to.count + number) * to.size + row + lane] =
-            (IS_GELU ? gelu_tanh(value) : silu(value)) * of_other;
+#pragma unroll 1
+    for (uint32_t turn = 0; row < to.size; row += apart, turn ^= 1) {
+        const uint16_t of_row = warp == 0 ? load_row_scale(p, is_shared, expert, row) : (uint16_t)0;
+        int32_t of_gate[2] = {}, of_up[2] = {};
+        weights.multiply(place(p, is_shared, expert, row), p.of, x, of_gate, of_up);
+        if (row + apart < to.size)
+            weights.begin(place(p, is_shared, expert, row + apart), p.of);
+        else
+            let_next_begin();
+        if (row + 2 * apart < to.size)
+            part::prefetch(place(p, is_shared, expert, row + 2 * apart), p.of);
+        store_rows(sums[turn][0][warp], of_gate);
+        store_rows(sums[turn][1][warp], of_up);
+        __syncthreads();
+        if (warp > 0)
+            continue;
+        int32_t sum = 0;
+        for (uint32_t w = 0; w < INNER_WARPS; w++)
+            sum += sums[turn][lane / GB_FRAGMENT_ROWS][w][lane % GB_FRAGMENT_ROWS];
+        const float value = int8_result(sum, x_scale, gb_widen_half(of_row, GB_F16)),
+                    of_other = __shfl_xor_sync(0xffffffffu, value, GB_FRAGMENT_ROWS);
+        if (lane < GB_FRAGMENT_ROWS)
+            to.inner[(token * to.count + number) * to.size + row + lane] =
+                (IS_GELU ? gelu_tanh(value) : silu(value)) * of_other;
+    }
 }
 
 } // namespace gb_cuda

@@ -35,7 +35,7 @@ static bool joins(const gb_cuda_problem *problem, int part, int shared, size_t o
 bool gb_cuda_supports_experts_int8(const gb_cuda_problem *problem) {
     const gb_cuda_tensor *down = problem->operands[GB_EXPERTS_DOWN_WEIGHT];
     const size_t size = down->dims[2], hidden = down->dims[1];
-    return supports_choice(problem) && problem->parts[GB_EXPERTS_ROUTE]->row_class == GB_CUDA_ONE_ROW &&
+    return supports_choice(problem) && problem->parts[GB_EXPERTS_ROUTE]->row_class <= GB_CUDA_FEW_ROWS &&
            hidden <= MOST_HIDDEN && size <= MOST_SIZE &&
            is_supported(problem->parts[GB_EXPERTS_GATE_UP], 2 * size, hidden) &&
            is_supported(problem->parts[GB_EXPERTS_DOWN], hidden, size) &&
@@ -94,7 +94,10 @@ static size_t group_of(const gb_cuda_problem *problem, int operand) {
 }
 
 static void launch_inner(const gb_cuda_problem *problem, const expert_inner_int8 &p) {
-    const dim3 grid(p.choice.to.size / GB_FRAGMENT_ROWS, p.choice.to.count, (unsigned)tokens_of(problem));
+    const unsigned tokens = (unsigned)tokens_of(problem);
+    const unsigned shares =
+        count_shares(p.choice.to.size / GB_FRAGMENT_ROWS, (size_t)p.choice.to.count * tokens, INNER_AT_ONCE);
+    const dim3 grid(shares, p.choice.to.count, tokens);
     dispatch(
         [&](auto group, auto rounds, auto gelu) {
             add_launch(problem->parts[GB_EXPERTS_ROUTE]->launches, "expert_inner_int8",
@@ -107,7 +110,8 @@ static void launch_inner(const gb_cuda_problem *problem, const expert_inner_int8
 }
 
 static void launch_outer(const gb_cuda_problem *problem, const expert_outer_int8 &p) {
-    const dim3 grid(p.weight.outputs / GB_FRAGMENT_ROWS, (unsigned)tokens_of(problem));
+    const unsigned tokens = (unsigned)tokens_of(problem);
+    const dim3 grid(count_shares(p.weight.outputs / GB_FRAGMENT_ROWS, tokens, OUTER_AT_ONCE), tokens);
     const unsigned rounds = blocks_for(p.of.columns(), WARP_COLUMNS);
     dispatch(
         [&](auto group, auto count, auto has_all) {

@@ -16,6 +16,7 @@ enum {
     OUTER_WARPS = MOST_CHOICES + 1,
     OUTER_MOST_ROUNDS = 4, /* of WARP_COLUMNS columns */
     OUTER_PART = 4,        /* blocks of columns that a warp loads at a time */
+    OUTER_AT_ONCE = 2,     /* blocks of threads on a multiprocessor */
 };
 
 struct expert_outer_int8 {
@@ -51,60 +52,77 @@ __device__ inline float round_in_warp(const expert_columns &of, const float *inn
     return of.scale(by);
 }
 
-/* Grid: [fragments of outputs, tokens]; a warp for each of a token's experts. HAS_ALL: there are a shared
- * expert and a residual. */
-template <int GROUP, int ROUNDS, bool HAS_ALL>
-static __global__ void __launch_bounds__(OUTER_WARPS *WARP, 2)
-    run_expert_outer_int8(GB_GRID_CONSTANT expert_outer_int8 p) {
-    GB_DYNAMIC_SHARED(uint8_t, memory);
-    __shared__ int32_t sums[OUTER_WARPS][GB_FRAGMENT_ROWS];
-    __shared__ float values[OUTER_WARPS][GB_FRAGMENT_ROWS], weights[OUTER_WARPS];
-    const uint32_t warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, choices = p.from.choices;
-    const bool is_shared = warp == choices;
-    const size_t token = blockIdx.y, row = (size_t)blockIdx.x * GB_FRAGMENT_ROWS;
-    const row_operand x(memory + warp * row_operand::bytes(p.of.columns()), p.of.columns());
-    fragment_part<GROUP, OUTER_PART> of;
-    if (is_shared) {
-        of.find(p.shared, row, p.of);
-        of.load(0, 1, p.of.blocks);
-    }
-    wait_for_earlier();
-    const int8_matrix &m = is_shared ? p.shared : p.weight;
-    size_t weight_row = row;
-    if (!is_shared) {
-        weight_row += (size_t)p.from.experts[token * choices + warp] * p.weight.outputs;
-        of.find(p.weight, weight_row, p.of);
-        of.load(0, 1, p.of.blocks);
-    }
-    const uint16_t of_row = lane < GB_FRAGMENT_ROWS ? m.row_scales[weight_row + lane] : 0;
-    if (lane == 0)
-        weights[warp] = p.from.weights[token * p.from.count + warp];
-    const size_t y = token * p.weight.outputs + row + lane;
-    const float residual = (HAS_ALL || p.residual) && threadIdx.x < GB_FRAGMENT_ROWS ? p.residual[y] : 0.0f;
-    const float x_scale =
-        round_in_warp<ROUNDS>(p.of, p.from.inner + (token * p.from.count + warp) * p.from.size, x);
-    int32_t of_rows[2] = {};
+/* A fragment of an expert's outputs: rows r and r + 8 of the lane, without what other lanes have. */
+template <int GROUP>
+__device__ inline void multiply_expert(fragment_part<GROUP, OUTER_PART> &part,
+                                       const fragment_place<GROUP> &from, const expert_columns &of,
+                                       const row_operand &x, int32_t sums[2]) {
     uint2 inputs[INT8_UNITS] = {};
 #pragma unroll 1
-    for (uint32_t first = 0; first < p.of.blocks; first += OUTER_PART) {
+    for (uint32_t first = 0; first < of.blocks; first += OUTER_PART) {
         if (first > 0)
-            of.load(first, 1, p.of.blocks);
+            part.load(from, first, 1, of.blocks);
 #pragma unroll
         for (uint32_t b = 0; b < OUTER_PART; b++) {
-            if (first + b >= p.of.blocks)
+            if (first + b >= of.blocks)
                 break;
             x.load(first + b, inputs);
-            of.add(b, first + b, x, inputs, of_rows);
+            part.add(b, first + b, x, inputs, sums);
         }
     }
-    store_rows(sums[warp], of_rows);
-    __syncwarp();
-    if (lane < GB_FRAGMENT_ROWS)
-        values[warp][lane] = int8_result(sums[warp][lane], x_scale, gb_widen_half(of_row, GB_F16));
-    __syncthreads();
-    if (threadIdx.x < GB_FRAGMENT_ROWS)
-        p.y[y] = join_experts<HAS_ALL>(p.from, &values[0][lane], GB_FRAGMENT_ROWS, weights,
-                                       p.residual != nullptr, residual);
+}
+
+/* Grid: [shares of the fragments of outputs, tokens]; a warp for each of a token's experts. HAS_ALL: there
+ * are a shared expert and a residual. */
+template <int GROUP, int ROUNDS, bool HAS_ALL>
+static __global__ void __launch_bounds__(OUTER_WARPS *WARP, OUTER_AT_ONCE)
+    run_expert_outer_int8(GB_GRID_CONSTANT expert_outer_int8 p) {
+    typedef fragment_part<GROUP, OUTER_PART> part;
+    typedef fragment_place<GROUP> place;
+    GB_DYNAMIC_SHARED(uint8_t, memory);
+    __shared__ int32_t sums[OUTER_WARPS][GB_FRAGMENT_ROWS];
+    __shared__ float values[2][OUTER_WARPS][GB_FRAGMENT_ROWS], weights[OUTER_WARPS];
+    const uint32_t warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, choices = p.from.choices;
+    const size_t token = blockIdx.y, apart = (size_t)gridDim.x * GB_FRAGMENT_ROWS;
+    const row_operand x(memory + warp * row_operand::bytes(p.of.columns()), p.of.columns());
+    const bool is_shared = warp == choices;
+    const int8_matrix &m = is_shared ? p.shared : p.weight;
+    size_t row = (size_t)blockIdx.x * GB_FRAGMENT_ROWS, first = 0;
+    part of;
+    if (is_shared)
+        of.load(place(m, row, p.of), 0, 1, p.of.blocks);
+    wait_for_earlier();
+    if (!is_shared) {
+        first = (size_t)p.from.experts[token * choices + warp] * m.outputs;
+        of.load(place(m, first + row, p.of), 0, 1, p.of.blocks);
+    }
+    if (row + apart < p.weight.outputs)
+        part::prefetch(place(m, first + row + apart, p.of), 0, 1, p.of.blocks);
+    if (lane == 0)
+        weights[warp] = p.from.weights[token * p.from.count + warp];
+    const float x_scale =
+        round_in_warp<ROUNDS>(p.of, p.from.inner + (token * p.from.count + warp) * p.from.size, x);
+#pragma unroll 1
+    for (uint32_t turn = 0; row < p.weight.outputs; row += apart, turn ^= 1) {
+        const uint16_t of_row = lane < GB_FRAGMENT_ROWS ? m.row_scales[first + row + lane] : (uint16_t)0;
+        const size_t y = token * p.weight.outputs + row + lane;
+        const float residual =
+            (HAS_ALL || p.residual) && threadIdx.x < GB_FRAGMENT_ROWS ? p.residual[y] : 0.0f;
+        int32_t of_rows[2] = {};
+        multiply_expert<GROUP>(of, place(m, first + row, p.of), p.of, x, of_rows);
+        if (row + apart < p.weight.outputs)
+            of.load(place(m, first + row + apart, p.of), 0, 1, p.of.blocks);
+        if (row + 2 * apart < p.weight.outputs)
+            part::prefetch(place(m, first + row + 2 * apart, p.of), 0, 1, p.of.blocks);
+        store_rows(sums[warp], of_rows);
+        __syncwarp();
+        if (lane < GB_FRAGMENT_ROWS)
+            values[turn][warp][lane] = int8_result(sums[warp][lane], x_scale, gb_widen_half(of_row, GB_F16));
+        __syncthreads();
+        if (threadIdx.x < GB_FRAGMENT_ROWS)
+            p.y[y] = join_experts<HAS_ALL>(p.from, &values[turn][0][lane], GB_FRAGMENT_ROWS, weights,
+                                           p.residual != nullptr, residual);
+    }
 }
 
 } // namespace gb_cuda
