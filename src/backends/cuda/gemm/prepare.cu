@@ -129,7 +129,8 @@ static prepared_rows place_of(const gb_cuda_prepared *prepared) {
 }
 
 prepared_rows gb_cuda_epilogue_rows(const gb_cuda_call *call) {
-    return call->epilogue ? place_of(call->epilogue) : prepared_rows{};
+    const bool is_there = call->epilogue && !gb_cuda_is_rounded(call->epilogue);
+    return is_there ? place_of(call->epilogue) : prepared_rows{};
 }
 
 prepared_rows gb_cuda_prepare(const gb_cuda_call *product) {

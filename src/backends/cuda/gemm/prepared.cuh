@@ -171,7 +171,8 @@ __device__ inline void prepare_four(const prepared_rows &to, size_t row, unsigne
 
 } // namespace gb_cuda
 
-/* Where and how a call's epilogue prepares its result; nowhere where it has none. */
+/* Where and how a call's epilogue prepares its result; nowhere where it has none, or one that rounds rows
+ * (gemm/int8/rows.cuh). */
 gb_cuda::prepared_rows gb_cuda_epilogue_rows(const gb_cuda_call *call);
 
 /* The columns of the rows that an epilogue prepares. */

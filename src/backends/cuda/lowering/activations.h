@@ -32,6 +32,11 @@ static inline gb_cuda_prepared gb_cuda_first_input_by_lanes(const gb_cuda_proble
     return gb_cuda_int8_input_of(problem->parts[0], GB_CUDA_BYTES_BY_LANES);
 }
 
+/* Whether they are rounded to 8 bits per row. */
+static inline bool gb_cuda_is_rounded(const gb_cuda_prepared *prepared) {
+    return prepared->layout == GB_CUDA_BYTES_SWIZZLED || prepared->layout == GB_CUDA_BYTES_BY_LANES;
+}
+
 /* Bytes of prepared rows, of the sizes that `as` has; the caller has checked that the product is in range. */
 uint64_t gb_cuda_prepared_size(const gb_cuda_prepared *prepared);
 

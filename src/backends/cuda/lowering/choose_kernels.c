@@ -18,9 +18,11 @@ static const gb_node *product_of(const gb_step *step) {
                                                    : NULL;
 }
 
-/* Whether kernels have epilogues that store rows so. */
-static bool is_of_epilogues(const gb_cuda_prepared *prepared) {
-    return prepared->layout <= GB_CUDA_BF16_PAIRS;
+/* Whether kernels of a step have epilogues that store rows so: those that have whole rows round them. */
+static bool is_of_epilogues(const gb_cuda_prepared *prepared, const gb_step *step) {
+    const bool has_whole_rows = step->kind == GB_STEP_FUSED &&
+                                (step->fused->kind == GB_FUSED_NORMS || step->fused->kind == GB_FUSED_GATED);
+    return prepared->layout <= GB_CUDA_BF16_PAIRS || (gb_cuda_is_rounded(prepared) && has_whole_rows);
 }
 
 /* Gives the part that computes that value an epilogue. */
@@ -54,7 +56,7 @@ static bool find_wanted(const gb_cuda_lowering *l, const gb_plan *plan, const gb
         *storage = plan->places[product->operands[0]].storage;
         if (kernel && kernel->input) {
             *wanted = kernel->input(&problem);
-            return is_of_epilogues(wanted);
+            return is_of_epilogues(wanted, candidate);
         }
     }
     return false;
@@ -106,20 +108,21 @@ static void add_input(gb_cuda_lowered *lowered, uint32_t s) {
 }
 
 /* The rows of a result that the nearest product wants, if an epilogue can store them; or NULL. */
-static const gb_cuda_prepared_value *nearest_of(const gb_cuda_lowered *lowered, gb_ref storage) {
+static const gb_cuda_prepared_value *nearest_of(const gb_cuda_lowered *lowered, const gb_step *step,
+                                                gb_ref storage) {
     const gb_cuda_prepared_value *nearest = NULL;
     for (uint32_t i = 0; i < lowered->prepared_count; i++) {
         const gb_cuda_prepared_value *value = &lowered->prepared[i];
         if (value->storage == storage && (!nearest || value->first < nearest->first))
             nearest = value;
     }
-    return nearest && is_of_epilogues(&nearest->rows) ? nearest : NULL;
+    return nearest && is_of_epilogues(&nearest->rows, step) ? nearest : NULL;
 }
 
 static void add_epilogues(const gb_cuda_lowered *lowered, const gb_cuda_step *step) {
     for (uint32_t i = 0; i < step->step->result_count && !lowered->has_branches; i++) {
         const gb_ref storage = step->step->results[i];
-        const gb_cuda_prepared_value *value = nearest_of(lowered, storage);
+        const gb_cuda_prepared_value *value = nearest_of(lowered, step->step, storage);
         if (value)
             attach_epilogue(&step->problem, step->calls, &lowered->tensors[storage], &value->rows);
     }

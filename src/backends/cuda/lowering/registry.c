@@ -108,10 +108,10 @@ static const gb_cuda_kernel delta[] = {{"delta_step", gb_cuda_supports_delta, gb
                                         gb_cuda_delta_has_epilogue, NULL, false}};
 static const gb_cuda_kernel heads[] = {
     {"head_chain", gb_cuda_supports_heads, gb_cuda_head_chain, NULL, NULL, NULL, false}};
-static const gb_cuda_kernel norms[] = {
-    {"norm_chain", gb_cuda_supports_norms, gb_cuda_norm_chain, NULL, always, NULL, false}};
-static const gb_cuda_kernel gated[] = {
-    {"gate_chain", gb_cuda_supports_gated, gb_cuda_gate_chain, NULL, always, NULL, false}};
+static const gb_cuda_kernel norms[] = {{"norm_chain", gb_cuda_supports_norms, gb_cuda_norm_chain, NULL,
+                                        gb_cuda_norms_have_epilogue, NULL, false}};
+static const gb_cuda_kernel gated[] = {{"gate_chain", gb_cuda_supports_gated, gb_cuda_gate_chain, NULL,
+                                        gb_cuda_gated_has_epilogue, NULL, false}};
 static const gb_cuda_kernel logprob[] = {
     {"sample_logprob", NULL, gb_cuda_sample_with_logprob, gb_cuda_sample_logprob_scratch, NULL, NULL, false}};
 static const gb_cuda_kernel norm_linears[] = {

@@ -45,13 +45,15 @@ bool gb_cuda_supports_delta(const gb_cuda_problem *problem);
 void gb_cuda_delta_step(const gb_cuda_problem *problem);
 bool gb_cuda_delta_has_epilogue(const gb_cuda_problem *problem);
 
-/* head_chain.cu, gate_chain.cu, norm_chain.cu */
+/* head_chain.cu, gate_chain.cu, norm_chain.cu; the last two round rows, too. */
 bool gb_cuda_supports_heads(const gb_cuda_problem *problem);
 void gb_cuda_head_chain(const gb_cuda_problem *problem);
 bool gb_cuda_supports_gated(const gb_cuda_problem *problem);
 void gb_cuda_gate_chain(const gb_cuda_problem *problem);
+bool gb_cuda_gated_has_epilogue(const gb_cuda_problem *problem);
 bool gb_cuda_supports_norms(const gb_cuda_problem *problem);
 void gb_cuda_norm_chain(const gb_cuda_problem *problem);
+bool gb_cuda_norms_have_epilogue(const gb_cuda_problem *problem);
 
 /* norm_gemv.cu, norm_gemv_int8.cu, norm_gemv_small.cu: norms and GEMVs of their last result for one token,
  * with quantized matrices, with those whose sums are exact, and with small ones that are not quantized. */

@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Gated values, an activation times another tensor or the halves of one, whose next product takes no bfloat16
- * rows. A warp has whole groups of columns and quantizes them in registers for it. The bits are those of
- * row_chain.cu.
+ * rows. A warp has whole groups of columns and quantizes them in registers for it; where rows are rounded as
+ * a whole, a block of threads has one. The bits are those of row_chain.cu.
  */
+#include "backends/cuda/gemm/int8/round_parts.cuh"
 #include "backends/cuda/norm/row_chain.cuh"
 
 using namespace gb_cuda;
 
-enum { THREADS = 2 * WARP, MOST_GRID_Y = 65535, FEW_ROWS = 16 /* which need many blocks */ };
+enum {
+    THREADS = 2 * WARP,
+    MOST_GRID_Y = 65535,
+    FEW_ROWS = 16, /* which need many blocks */
+    ROW_PARTS = 3, /* of LANE_COLUMNS, that a thread has of a whole row */
+};
 
 /* y = activation(x) * other. Rows of the ops are cut into those of the product, which all blocks along the
  * grid's second dim count. */
@@ -21,6 +27,7 @@ struct gate {
 
 struct gate_chain {
     gate of;
+    row_rounding rounded; /* instead of prepared */
     unsigned rows;
 };
 
@@ -39,6 +46,7 @@ __device__ static void load_columns(const row_view &view, unsigned row, unsigned
     }
 }
 
+/* Grid: [blocks of columns, rows of the product]. */
 template <chain_kind KIND, int EACH>
 static __global__ void __launch_bounds__(THREADS) run_gate_chain(GB_GRID_CONSTANT gate_chain c) {
     let_next_begin();
@@ -64,6 +72,48 @@ static __global__ void __launch_bounds__(THREADS) run_gate_chain(GB_GRID_CONSTAN
             *reinterpret_cast<float2 *>(to + i) = float2{x[i], x[i + 1]};
 }
 
+/* A thread's columns of a part, all loaded at once. */
+__device__ static void load_part(const row_view &view, unsigned row, unsigned column, float v[LANE_COLUMNS]) {
+    const float *from = view.data + row * view.stride + place_of(view, column);
+#pragma unroll
+    for (unsigned i = 0; i < LANE_COLUMNS; i += 4) {
+        const float4 four = *reinterpret_cast<const float4 *>(from + i);
+        v[i] = four.x, v[i + 1] = four.y, v[i + 2] = four.z, v[i + 3] = four.w;
+    }
+}
+
+/* Grid: [rows of the product]. */
+template <chain_kind KIND>
+static __global__ void __launch_bounds__(ROUND_WARPS *WARP) run_gate_rows(GB_GRID_CONSTANT gate_chain c) {
+    let_next_begin();
+    const gate &g = c.of;
+    const unsigned number = blockIdx.x, row = number / g.parts, first = number % g.parts * g.columns;
+    float x[ROW_PARTS][LANE_COLUMNS] = {}, other[ROW_PARTS][LANE_COLUMNS] = {};
+    wait_for_earlier();
+#pragma unroll
+    for (unsigned i = 0; i < ROW_PARTS; i++) {
+        const unsigned column = (i * blockDim.x + threadIdx.x) * LANE_COLUMNS;
+        if (column < g.columns) {
+            load_part(g.x, row, first + column, x[i]);
+            load_part(g.other, row, first + column, other[i]);
+        }
+    }
+#pragma unroll
+    for (unsigned i = 0; i < ROW_PARTS; i++) {
+        const unsigned column = (i * blockDim.x + threadIdx.x) * LANE_COLUMNS;
+        if (column >= g.columns)
+            continue;
+        float *to = g.stored + (size_t)number * g.columns + column;
+#pragma unroll
+        for (unsigned j = 0; j < LANE_COLUMNS; j++)
+            x[i][j] = activation<KIND>(x[i][j]) * other[i][j];
+#pragma unroll
+        for (unsigned j = 0; j < LANE_COLUMNS; j += 4)
+            *reinterpret_cast<float4 *>(to + j) = float4{x[i][j], x[i][j + 1], x[i][j + 2], x[i][j + 3]};
+    }
+    round_parts<LANE_COLUMNS, ROW_PARTS>(c.rounded, number, g.columns, x, true, true);
+}
+
 /* ---- From a step to a gate ----------------------------------------------------------------------------- */
 
 /* A thread's columns lie side by side, and can be loaded by two. */
@@ -87,7 +137,9 @@ static gate_chain chain_of(const gb_cuda_problem *problem) {
     g.other = operand_view(problem->operands[GB_GATED_OTHER], problem->parts[GB_GATED_OTHER_SLICE]);
     g.stored = data_of<float>(last->results[0]);
     g.prepared = gb_cuda_epilogue_rows(last);
-    g.columns = g.prepared.is_there() ? (unsigned)gb_cuda_epilogue_columns(last) : width;
+    c.rounded = gb_cuda_epilogue_rounding(last);
+    const bool is_prepared = g.prepared.is_there() || c.rounded.is_there();
+    g.columns = is_prepared ? (unsigned)gb_cuda_epilogue_columns(last) : width;
     g.parts = width / g.columns;
     return c;
 }
@@ -102,8 +154,28 @@ static unsigned columns_of_thread(const gate_chain &c) {
     return !is_warps ? 0 : group == 128 ? 4 : 2;
 }
 
+static bool is_loadable_by_parts(const row_view &view) {
+    return (uintptr_t)view.data % 16 == 0 && view.stride % 4 == 0 && view.inner % LANE_COLUMNS == 0 &&
+           view.outer % 4 == 0;
+}
+
+/* Whether rows are rounded by blocks that have them whole. */
+static bool rounds_rows(const gate_chain &c) {
+    return c.rounded.is_there() && c.of.columns % INT8_BLOCK == 0 &&
+           c.of.columns <= (unsigned)ROW_PARTS * ROUND_WARPS * WARP_COLUMNS && is_loadable_by_parts(c.of.x) &&
+           is_loadable_by_parts(c.of.other) && (uintptr_t)c.of.stored % 16 == 0;
+}
+
+template <chain_kind KIND>
+static void launch_rows(const gate_chain &c, gb_cuda_launch_list *launches) {
+    const unsigned warps = blocks_for(c.of.columns, (size_t)ROW_PARTS * WARP_COLUMNS);
+    add_launch(launches, "gate_rows", run_gate_rows<KIND>, c.rows * c.of.parts, warps * WARP, 0, c);
+}
+
 template <chain_kind KIND>
 static void launch(const gate_chain &c, gb_cuda_launch_list *launches) {
+    if (rounds_rows(c))
+        return launch_rows<KIND>(c, launches);
     const unsigned each = columns_of_thread(c);
     const dim3 grid(blocks_for(c.of.columns, THREADS * each), c.rows * c.of.parts);
     auto kernel = each == 2 ? run_gate_chain<KIND, 2> : run_gate_chain<KIND, 4>;
@@ -116,6 +188,15 @@ bool gb_cuda_supports_gated(const gb_cuda_problem *problem) {
     return each > 0 && c.of.columns % each == 0 && c.of.columns % 2 == 0 &&
            (size_t)c.rows * c.of.parts <= MOST_GRID_Y && is_loadable(c.of.x) && is_loadable(c.of.other) &&
            (uintptr_t)c.of.stored % 8 == 0;
+}
+
+/* A block of threads takes long for a wide row: only where there are rows for all multiprocessors. */
+bool gb_cuda_gated_has_epilogue(const gb_cuda_problem *problem) {
+    enum { WIDE = 4096 };
+    const gate_chain c = chain_of(problem);
+    const gb_cuda_row_class rows = problem->parts[GB_GATED_RESULT]->row_class;
+    const bool is_soon = c.of.columns <= WIDE || rows == GB_CUDA_SHORT_PROMPT || rows == GB_CUDA_LONG_PROMPT;
+    return !c.rounded.is_there() || (is_soon && rounds_rows(c));
 }
 
 void gb_cuda_gate_chain(const gb_cuda_problem *problem) {

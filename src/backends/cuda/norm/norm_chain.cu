@@ -42,6 +42,7 @@ norm_chain gb_cuda_norm_chain_of(const gb_cuda_problem *problem) {
     c.scaled_stored = stored_rows(problem, GB_NORMS_SCALE);
     c.last_stored = stored_rows(problem, GB_NORMS_LAST);
     c.prepared = gb_cuda_epilogue_rows(parts[GB_NORMS_LAST]);
+    c.rounded = gb_cuda_epilogue_rounding(parts[GB_NORMS_LAST]);
     return c;
 }
 
@@ -69,7 +70,15 @@ static bool launch_chain(const norm_chain &c, unsigned rows, gb_cuda_launch_list
 bool gb_cuda_supports_norms(const gb_cuda_problem *problem) {
     const gb_cuda_call *last = problem->parts[GB_NORMS_LAST];
     const norm_chain c = gb_cuda_norm_chain_of(problem);
-    return can_launch(c) && (!last->epilogue || gb_cuda_epilogue_columns(last) == c.width);
+    return can_launch(c) && (!c.prepared.is_there() || gb_cuda_epilogue_columns(last) == c.width);
+}
+
+/* A row that is rounded is the product's, without padding, and a block of its rotation lies in one warp. */
+bool gb_cuda_norms_have_epilogue(const gb_cuda_problem *problem) {
+    const gb_cuda_call *last = problem->parts[GB_NORMS_LAST];
+    const norm_chain c = gb_cuda_norm_chain_of(problem);
+    return !c.rounded.is_there() || (gb_cuda_epilogue_columns(last) == c.width && c.width % INT8_BLOCK == 0 &&
+                                     c.rounded.rotation <= WARP * norm_piece(c.width));
 }
 
 void gb_cuda_norm_chain(const gb_cuda_problem *problem) {

@@ -7,6 +7,7 @@
 #ifndef GUMBEL_BACKENDS_CUDA_NORM_NORM_CHAIN_CUH
 #define GUMBEL_BACKENDS_CUDA_NORM_NORM_CHAIN_CUH
 
+#include "backends/cuda/gemm/int8/round_parts.cuh"
 #include "backends/cuda/norm/long_rows.cuh"
 #include "backends/cuda/norm/row_chain.cuh"
 
@@ -21,7 +22,8 @@ struct norm_chain {
     const void *scale; /* or NULL */
     gb_dtype scale_dtype;
     float *first_stored, *added_stored, *scaled_stored, *last_stored; /* or NULL */
-    prepared_rows prepared;                                           /* of the last result */
+    prepared_rows prepared;                                           /* of the last result; */
+    row_rounding rounded;                                             /* likewise: one of the two, or none */
     unsigned width;
 };
 
@@ -112,8 +114,14 @@ __device__ inline row_part<EACH> run_whole_row(const norm_chain &c, size_t numbe
     const whole_row block;
     row_part<EACH> row;
     run_chain_row<EACH, Element>(c, number, block, share, partial, &row);
-    if (c.prepared.values && share.is_mine(block.warp(0), block.warps()))
+    const bool is_mine = share.is_mine(block.warp(0), block.warps());
+    if (c.prepared.values && is_mine)
         prepare_part(c.prepared, number, row, c.width, shared);
+    if (c.rounded.is_there()) {
+        float parts[1][EACH];
+        memcpy(parts[0], row.v, sizeof row.v);
+        round_parts<EACH, 1>(c.rounded, number, c.width, parts, is_mine, share.block == 0);
+    }
     return row;
 }
 

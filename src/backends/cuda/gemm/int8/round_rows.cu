@@ -4,26 +4,19 @@
  * time, a lane eight neighbours, so that a block of the rotation lies in one warp. What a lane has of a row
  * stays in registers until the row's largest number is known; of rows longer than that it is read again.
  */
-#include "backends/cuda/gemm/int8/hadamard.cuh"
-#include "backends/cuda/gemm/int8/rounding.cuh"
-#include "backends/cuda/gemm/int8/rows.cuh"
+#include "backends/cuda/gemm/int8/round_parts.cuh"
 #include "backends/cuda/lowering/activations.h"
 
 using namespace gb_cuda;
 
-enum {
-    MOST_WARPS = 32,
-    KEPT = 3 /* times a lane's columns */
-};
+enum { KEPT = 3 /* times a lane's columns */ };
 
 struct rounding {
     const float *x; /* [rows, columns] */
     size_t columns;
     const int32_t *order; /* of each row, the row of y that it is for, or -1; NULL: as they are */
     size_t x_reuse;       /* row i of y is computed from row i / x_reuse of x */
-    unsigned rotation;    /* 0: none */
-    float factor;         /* of the scales */
-    int8_rows to;
+    row_rounding how;
 };
 
 /* ---- Reading ------------------------------------------------------------------------------------------- */
@@ -45,40 +38,8 @@ __device__ static void load_columns(const rounding &r, size_t row, size_t first,
 
 /* ---- Rounding ------------------------------------------------------------------------------------------ */
 
-__device__ static uint32_t largest_of_block(uint32_t magnitude) {
-    __shared__ uint32_t of_warps[MOST_WARPS];
-    magnitude = largest_of_lanes(magnitude, WARP);
-    of_warps[threadIdx.x / WARP] = magnitude;
-    __syncthreads();
-    for (unsigned w = 0; w < blockDim.x / WARP; w++)
-        magnitude = magnitude < of_warps[w] ? of_warps[w] : magnitude;
-    return magnitude;
-}
-
-__device__ static int32_t sum_of_block(int32_t sum) {
-    __shared__ int32_t of_warps[MOST_WARPS];
-    for (unsigned distance = 1; distance < WARP; distance *= 2)
-        sum += __shfl_xor_sync(0xffffffffu, sum, (int)distance);
-    of_warps[threadIdx.x / WARP] = sum;
-    __syncthreads();
-    sum = 0;
-    for (unsigned w = 0; w < blockDim.x / WARP; w++)
-        sum += of_warps[w];
-    return sum;
-}
-
-/* The codes of a lane's columns; returns their sum. */
-__device__ static int32_t store_codes(const rounding &r, size_t row, size_t at, const row_divisor &by,
-                                      const float v[LANE_COLUMNS]) {
-    uint32_t words[2];
-    const int32_t sum = by.find_codes<LANE_COLUMNS>(v, words);
-    for (unsigned odd = 0; odd < 2; odd++)
-        *reinterpret_cast<uint32_t *>(int8_quarter(r.to, row, at / 8, odd)) = words[odd];
-    return sum;
-}
-
 /* A block of threads has a row. Warps whose columns are past its end have zeros there. */
-static __global__ void __launch_bounds__(MOST_WARPS *WARP) run_round_rows(rounding r) {
+static __global__ void __launch_bounds__(ROUND_WARPS *WARP) run_round_rows(rounding r) {
     wait_for_earlier();
     const size_t row = blockIdx.x;
     if (r.order && r.order[row] < 0)
@@ -93,13 +54,13 @@ static __global__ void __launch_bounds__(MOST_WARPS *WARP) run_round_rows(roundi
         load_columns(r, from, first + i * step, kept[i]);
 #pragma unroll
     for (unsigned i = 0; i < KEPT; i++) {
-        hadamard_of_warp<LANE_COLUMNS>(kept[i], r.rotation);
+        hadamard_of_warp<LANE_COLUMNS>(kept[i], r.how.rotation);
         magnitude = larger<LANE_COLUMNS>(magnitude, kept[i]);
     }
     float again[LANE_COLUMNS];
     for (size_t begin = KEPT * step; begin < all; begin += step) {
         load_columns(r, from, first + begin, again);
-        hadamard_of_warp<LANE_COLUMNS>(again, r.rotation);
+        hadamard_of_warp<LANE_COLUMNS>(again, r.how.rotation);
         magnitude = larger<LANE_COLUMNS>(magnitude, again);
     }
     const row_divisor by(largest_of_block(magnitude));
@@ -107,17 +68,17 @@ static __global__ void __launch_bounds__(MOST_WARPS *WARP) run_round_rows(roundi
 #pragma unroll
     for (unsigned i = 0; i < KEPT; i++)
         if (first + i * step < all)
-            sum += store_codes(r, row, first + i * step, by, kept[i]);
+            sum += store_codes<LANE_COLUMNS>(r.how.to, row, first + i * step, by, kept[i]);
     for (size_t begin = KEPT * step; begin < all; begin += step) {
         load_columns(r, from, first + begin, again);
-        hadamard_of_warp<LANE_COLUMNS>(again, r.rotation);
+        hadamard_of_warp<LANE_COLUMNS>(again, r.how.rotation);
         if (first + begin < all)
-            sum += store_codes(r, row, first + begin, by, again);
+            sum += store_codes<LANE_COLUMNS>(r.how.to, row, first + begin, by, again);
     }
     sum = sum_of_block(sum);
     if (threadIdx.x == 0) {
-        r.to.scales[row] = r.rotation > 0 ? by.scale * r.factor : by.scale;
-        r.to.sums[row] = sum;
+        r.how.to.scales[row] = r.how.scale(by.scale);
+        r.how.to.sums[row] = sum;
     }
 }
 
@@ -133,7 +94,7 @@ uint64_t gb_cuda_int8_rows_bytes(uint64_t rows, uint64_t columns) {
 
 static unsigned choose_warps(size_t columns) {
     const unsigned warps = blocks_for(columns, WARP_COLUMNS);
-    return warps < MOST_WARPS ? warps : (unsigned)MOST_WARPS;
+    return warps < ROUND_WARPS ? warps : (unsigned)ROUND_WARPS;
 }
 
 /* Stores that many rows in memory. */
@@ -152,9 +113,16 @@ static rounding rounding_of(const gb_cuda_call *call) {
     rounding r = {};
     r.x = data_of<const float>(x);
     r.columns = x->dims[x->rank - 1];
-    r.rotation = (unsigned)gb_node_int(call->node, GB_ATTRIBUTE_ROTATION);
-    r.factor = gb_hadamard_scale(r.rotation);
+    r.how.rotation = (unsigned)gb_node_int(call->node, GB_ATTRIBUTE_ROTATION);
+    r.how.factor = gb_hadamard_scale(r.how.rotation);
     return r;
+}
+
+static row_rounding rounding_into(const gb_cuda_prepared *prepared) {
+    const size_t columns = prepared->as->dims[prepared->as->rank - 1],
+                 rows = gb_cuda_elements(prepared->as) / columns;
+    return {place_rows(static_cast<uint8_t *>(prepared->data), prepared->layout, rows, columns),
+            prepared->rotation, gb_hadamard_scale(prepared->rotation)};
 }
 
 static void launch(const gb_cuda_call *call, const rounding &r, size_t rows) {
@@ -172,11 +140,15 @@ gb_cuda_prepared gb_cuda_int8_input_of(const gb_cuda_call *product, gb_cuda_layo
 
 int8_rows gb_cuda_round_rows(const gb_cuda_call *product) {
     rounding r = rounding_of(product);
-    const size_t rows = gb_cuda_elements(product->operands[0]) / r.columns;
-    r.to = place_rows(static_cast<uint8_t *>(product->input->data), product->input->layout, rows, r.columns);
+    r.how = rounding_into(product->input);
     if (product->prepares_input)
-        launch(product, r, rows);
-    return r.to;
+        launch(product, r, gb_cuda_elements(product->operands[0]) / r.columns);
+    return r.how.to;
+}
+
+row_rounding gb_cuda_epilogue_rounding(const gb_cuda_call *call) {
+    return call->epilogue && gb_cuda_is_rounded(call->epilogue) ? rounding_into(call->epilogue)
+                                                                : row_rounding{};
 }
 
 /* ---- In the order of experts --------------------------------------------------------------------------- */
@@ -203,8 +175,8 @@ int8_rows gb_cuda_round_entries(const gb_cuda_call *call, const row_lists &lists
     rounding r = rounding_of(call);
     r.order = lists.order;
     r.x_reuse = lists.x_reuse;
-    r.to = place_rows(call->scratch->bytes + most_list_bytes(call), GB_CUDA_BYTES_SWIZZLED, entries_of(call),
-                      r.columns);
+    r.how.to = place_rows(call->scratch->bytes + most_list_bytes(call), GB_CUDA_BYTES_SWIZZLED,
+                          entries_of(call), r.columns);
     launch(call, r, entries_of(call));
-    return r.to;
+    return r.how.to;
 }

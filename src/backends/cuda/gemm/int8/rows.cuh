@@ -28,6 +28,21 @@ struct int8_rows {
                             * [4 lanes][units][even, odd], what each lane of mma.cuh's b reads, 32 bytes */
 };
 
+/* How rows are rounded, and where they are stored. */
+struct row_rounding {
+    int8_rows to;
+    unsigned rotation; /* 0: none */
+    float factor;      /* of the scales */
+
+    __host__ __device__ bool is_there() const { /* before there is memory, too */
+        return to.padded_rows > 0;
+    }
+
+    __device__ float scale(float of_codes) const {
+        return rotation > 0 ? of_codes * factor : of_codes;
+    }
+};
+
 /* Where the four even or odd columns of a quarter of a unit are. */
 __device__ inline uint8_t *int8_quarter(const int8_rows &rows, size_t row, size_t quarter, unsigned odd) {
     const size_t block = quarter / (INT8_BLOCK / 8), piece = quarter / 4 % 4 * 2 + odd;
@@ -47,7 +62,10 @@ __device__ inline float int8_result(int32_t sum, float row_scale, float weight_s
  * it. */
 gb_cuda::int8_rows gb_cuda_round_rows(const gb_cuda_call *product);
 
-/* The same in the order of experts, behind the lists in the call's scratch.bytes, of which
+/* How a call's epilogue rounds its result; not at all where it has none or another. */
+gb_cuda::row_rounding gb_cuda_epilogue_rounding(const gb_cuda_call *call);
+
+/* gb_cuda_round_rows in the order of experts, behind the lists in the call's scratch.bytes, of which
  * gb_cuda_int8_entries_bytes are needed with the lists. */
 gb_cuda::int8_rows gb_cuda_round_entries(const gb_cuda_call *call, const gb_cuda::row_lists &lists);
 uint64_t gb_cuda_int8_entries_bytes(const gb_cuda_problem *problem);

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Rows that the step which computes them rounds to 8 bits for the product behind it: the bytes are those of
+ * the product's own launch, the step's result is stored as well, and what a step cannot round it leaves.
+ */
+#include "cuda/launching.h"
+#include "cuda/random_matrix.h"
+
+typedef struct rounded_case {
+    size_t rows, width; /* of the step's result */
+    size_t columns;     /* of the product's rows, which divide the step's */
+    gb_cuda_layout layout;
+    uint32_t rotation;
+    bool is_prompt, is_rounded;
+} rounded_case;
+
+/* A step, whose last part has the result, that is rounded into `rounded`. */
+typedef struct rounding_step {
+    gb_fused_kind kind;
+    gb_cuda_tensor x, other, result, as_rows; /* as_rows: the result in the shape of the product's input */
+    gb_cuda_call calls[2];
+    const gb_cuda_tensor *operands[GB_MAX_STEP_OPERANDS];
+    const gb_cuda_call *parts[GB_MAX_FUSED_NODES];
+    gb_cuda_problem problem;
+    gb_cuda_prepared rounded;
+} rounding_step;
+
+static gb_cuda_tensor random_rows(size_t rows, size_t width, uint64_t *random) {
+    float *values = malloc(rows * width * sizeof *values);
+    assert_non_null(values);
+    for (size_t i = 0; i < rows * width; i++)
+        values[i] = next_float(random);
+    const gb_cuda_tensor result = device_tensor(GB_F32, values, 2, rows, width, 1);
+    free(values);
+    return result;
+}
+
+static void *zeros_on_device(size_t size) {
+    void *zeros = calloc(1, size);
+    assert_non_null(zeros);
+    void *result = device_copy(zeros, size);
+    free(zeros);
+    return result;
+}
+
+static const gb_node norm = {.op = GB_OP_RMS_NORM,
+                             .attribute_count = 1,
+                             .attributes = {{GB_ATTRIBUTE_EPSILON, GB_ATTRIBUTE_FLOAT, {.f = 1e-6}}}},
+                     silu = {.op = GB_OP_SILU}, multiply = {.op = GB_OP_MULTIPLY};
+
+static void make_step(rounding_step *s, const rounded_case *c, gb_fused_kind kind) {
+    uint64_t random = 41;
+    *s = (rounding_step){.kind = kind, .x = random_rows(c->rows, c->width, &random)};
+    s->other = random_rows(kind == GB_FUSED_NORMS ? 1 : c->rows, c->width, &random);
+    s->result = device_tensor(GB_F32, NULL, 2, c->rows, c->width, 1);
+    s->as_rows = s->result;
+    s->as_rows.dims[0] = c->rows * c->width / c->columns;
+    s->as_rows.dims[1] = c->columns;
+    s->rounded = (gb_cuda_prepared){.layout = c->layout, .rotation = c->rotation, .as = &s->as_rows};
+    s->rounded.data = zeros_on_device((size_t)gb_cuda_prepared_size(&s->rounded));
+    s->calls[1] = (gb_cuda_call){.operands = {&s->x, &s->other},
+                                 .results = {&s->result},
+                                 .epilogue = &s->rounded,
+                                 .row_class = gb_cuda_row_class_of(c->is_prompt, c->rows)};
+    s->calls[0] = s->calls[1];
+    s->calls[0].epilogue = NULL;
+    s->problem = (gb_cuda_problem){.operands = s->operands, .parts = s->parts};
+    if (kind == GB_FUSED_NORMS) {
+        s->calls[1].node = &norm;
+        s->operands[GB_NORMS_X] = &s->x;
+        s->operands[GB_NORMS_LAST_WEIGHT] = &s->other;
+        s->parts[GB_NORMS_LAST] = &s->calls[1];
+        s->problem.count = GB_NORMS_PARTS;
+        s->problem.live = 1u << GB_NORMS_LAST;
+    } else {
+        s->calls[0].node = &silu;
+        s->calls[1].node = &multiply;
+        s->operands[GB_GATED_X] = &s->x;
+        s->operands[GB_GATED_OTHER] = &s->other;
+        s->parts[GB_GATED_ACTIVATION] = &s->calls[0];
+        s->parts[GB_GATED_RESULT] = &s->calls[1];
+        s->problem.count = GB_GATED_PARTS;
+        s->problem.live = 1u << GB_GATED_RESULT;
+    }
+}
+
+static void free_step(const rounding_step *s) {
+    assert_cuda(cudaFree(s->rounded.data));
+    free_on_device(&s->x);
+    free_on_device(&s->other);
+    free_on_device(&s->result);
+}
+
+/* Launches the step, without its epilogue where it cannot have it, as a plan does; returns whether it has. */
+static bool launch_step(rounding_step *s, bool wants_epilogue) {
+    const gb_fused fused = {.kind = s->kind};
+    const gb_step step = {.kind = GB_STEP_FUSED, .fused = &fused};
+    s->calls[1].epilogue = wants_epilogue ? &s->rounded : NULL;
+    test_problem *t = new_problem(&s->problem);
+    const gb_cuda_kernel *kernel = gb_cuda_choose(&step, &t->problem);
+    assert_non_null(kernel);
+    /* it is asked before there is memory */
+    gb_cuda_prepared promised = s->rounded;
+    promised.data = NULL;
+    for (uint32_t i = 0; i < t->problem.count; i++)
+        if (t->calls[i].epilogue)
+            t->calls[i].epilogue = &promised;
+    const bool has_epilogue = wants_epilogue && kernel->has_epilogue(&t->problem);
+    for (uint32_t i = 0; i < t->problem.count; i++)
+        if (t->calls[i].epilogue)
+            t->calls[i].epilogue = has_epilogue ? &s->rounded : NULL;
+    run_problem(t, kernel);
+    return has_epilogue;
+}
+
+/* What the product's own launch stores of the step's result. */
+static void round_by_product(const rounding_step *s, const gb_cuda_prepared *to) {
+    const matrix_case c = {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32}, 1, s->as_rows.dims[1], 0, false};
+    const gb_node node = {.op = GB_OP_LINEAR,
+                          .attribute_count = 2,
+                          .attributes = {gb_int(GB_ATTRIBUTE_ACTIVATION, GB_ACTIVATION_INT8_PER_TOKEN),
+                                         gb_int(GB_ATTRIBUTE_ROTATION, to->rotation)}};
+    uint64_t random = 43;
+    matrix weight = new_matrix(&c, 1, &random);
+    const gb_cuda_tensor y = device_tensor(GB_F32, NULL, 2, s->as_rows.dims[0], 1, 1);
+    run_op(gb_cuda_gemm_int8, &(gb_cuda_call){.node = &node,
+                                              .operands = {&s->as_rows, &weight.tensor},
+                                              .results = {&y},
+                                              .input = to,
+                                              .prepares_input = true});
+    assert_cuda(cudaGetLastError());
+    free_on_device(&y);
+    free_matrix(&weight);
+}
+
+static void check_bytes(const rounding_step *s) {
+    const size_t size = (size_t)gb_cuda_prepared_size(&s->rounded);
+    uint8_t *found = malloc(size), *expected = malloc(size);
+    assert_true(found && expected);
+    gb_cuda_prepared own = s->rounded;
+    own.data = zeros_on_device(size);
+    round_by_product(s, &own);
+    assert_cuda(cudaMemcpy(found, s->rounded.data, size, cudaMemcpyDeviceToHost));
+    assert_cuda(cudaMemcpy(expected, own.data, size, cudaMemcpyDeviceToHost));
+    assert_memory_equal(found, expected, size);
+    assert_cuda(cudaFree(own.data));
+    free(found);
+    free(expected);
+}
+
+static void check_case(const rounded_case *c, gb_fused_kind kind) {
+    rounding_step s;
+    float *plain = malloc(c->rows * c->width * sizeof *plain),
+          *found = malloc(c->rows * c->width * sizeof *found);
+    assert_true(plain && found);
+    make_step(&s, c, kind);
+    launch_step(&s, false);
+    fetch_tensor(&s.result, plain);
+    free_on_device(&s.result);
+    s.result.data = zeros_on_device(c->rows * c->width * sizeof *found);
+    s.as_rows.data = s.result.data;
+    assert_int_equal(launch_step(&s, true), c->is_rounded);
+    fetch_tensor(&s.result, found);
+    assert_memory_equal(found, plain, c->rows * c->width * sizeof *found);
+    if (c->is_rounded)
+        check_bytes(&s);
+    free_step(&s);
+    free(plain);
+    free(found);
+}
+
+#define CHECK_ALL(cases, kind)                                                                               \
+    for (size_t i = 0; i < sizeof(cases) / sizeof *(cases); i++)                                             \
+    check_case(&(cases)[i], kind)
+
+/* Several blocks of threads share each of a few rows. What is left: columns that are no whole blocks, a block
+ * of the rotation that is wider than a warp, and rows that are not the product's. */
+static void norms_round_rows(void **state) {
+    (void)state;
+    static const rounded_case cases[] = {
+        {3, 2048, 2048, GB_CUDA_BYTES_SWIZZLED, 128, false, true},
+        {1, 5376, 5376, GB_CUDA_BYTES_BY_LANES, 256, false, true},
+        {20, 1152, 1152, GB_CUDA_BYTES_BY_LANES, 64, false, true},
+        {5, 8192, 8192, GB_CUDA_BYTES_SWIZZLED, 0, true, true},
+        {3, 1104, 1104, GB_CUDA_BYTES_SWIZZLED, 16, false, false},
+        {3, 2048, 2048, GB_CUDA_BYTES_SWIZZLED, 256, false, false},
+        {2, 2048, 1024, GB_CUDA_BYTES_SWIZZLED, 128, false, false},
+    };
+    CHECK_ALL(cases, GB_FUSED_NORMS);
+}
+
+/* A thread has one to three parts of a row, and experts' rows are parts of a token's. Wide rows are rounded
+ * of prompts alone. */
+static void gates_round_rows(void **state) {
+    (void)state;
+    static const rounded_case cases[] = {
+        {3, 512, 512, GB_CUDA_BYTES_SWIZZLED, 256, false, true},
+        {2, 1024, 128, GB_CUDA_BYTES_BY_LANES, 128, false, true},
+        {1, 4096, 4096, GB_CUDA_BYTES_SWIZZLED, 0, false, true},
+        {17, 21504, 21504, GB_CUDA_BYTES_SWIZZLED, 256, true, true},
+        {2, 4224, 4224, GB_CUDA_BYTES_SWIZZLED, 128, false, false},
+        {2, 544, 544, GB_CUDA_BYTES_SWIZZLED, 32, false, false},
+        {17, 24704, 24704, GB_CUDA_BYTES_SWIZZLED, 128, true, false},
+    };
+    CHECK_ALL(cases, GB_FUSED_GATED);
+}
+
+int main(void) {
+    need_device();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(norms_round_rows),
+        cmocka_unit_test(gates_round_rows),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
