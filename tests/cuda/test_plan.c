@@ -357,33 +357,6 @@ static void few_blocks_of_experts_spread(void **unused) {
     assert_true(even > 1);
 }
 
-static void note_warning(void *user, gumbel_log_level level, const char *message) {
-    bool *is_warned = user;
-    *is_warned = *is_warned || (level == GUMBEL_LOG_WARNING && strstr(message, "--quantize int4-affine"));
-}
-
-/* Whether an engine of such a program says that its experts are slow. */
-static bool is_warned(const char *recipe) {
-    gumbel_program *own = program;
-    gumbel_engine *engine;
-    gumbel_error error;
-    bool warned = false;
-    const gumbel_engine_options options = {
-        .size = sizeof options, .backend = "cuda", .log = note_warning, .log_user = &warned};
-    program = export_random_program("qwen_long_rows.json", (gumbel_export_options){.quantize = recipe});
-    assert_ok(gumbel_engine_create(program, &options, &engine, &error), &error);
-    gumbel_engine_destroy(engine);
-    gumbel_program_close(program);
-    program = own;
-    return warned;
-}
-
-static void slow_experts_are_told(void **state) {
-    (void)state;
-    assert_true(is_warned("int4"));
-    assert_false(is_warned("int4-affine"));
-}
-
 static int open_program(void **unused) {
     (void)unused;
     program = export_random_program(
@@ -407,7 +380,6 @@ int main(void) {
 #endif
         cmocka_unit_test(steps_launch_what_is_printed),
         cmocka_unit_test(sources_have_the_same_kernels),
-        cmocka_unit_test(slow_experts_are_told),
     };
     return cmocka_run_group_tests(tests, open_program, close_program);
 }

@@ -31,6 +31,11 @@ struct expert_inner_int8 {
     expert_choice choice;
 };
 
+/* An expert's first row of gate or of up in the matrix that has it. */
+__device__ inline size_t first_row(const expert_inner_int8 &p, bool is_shared, size_t expert, uint32_t up) {
+    return is_shared ? 0 : expert * p.weight.outputs + up * p.choice.to.size;
+}
+
 /* The rows of gate and of up of inner values from number `row` on. */
 template <int GROUP>
 struct gate_up_place {
@@ -39,11 +44,6 @@ struct gate_up_place {
     __device__ gate_up_place(const expert_inner_int8 &p, bool is_shared, size_t expert, size_t row)
         : gate(is_shared ? p.shared_gate : p.weight, first_row(p, is_shared, expert, 0) + row, p.of),
           up(is_shared ? p.shared_up : p.weight, first_row(p, is_shared, expert, 1) + row, p.of) {}
-
-    __device__ static size_t first_row(const expert_inner_int8 &p, bool is_shared, size_t expert,
-                                       uint32_t up) {
-        return is_shared ? 0 : expert * p.weight.outputs + up * p.choice.to.size;
-    }
 };
 
 /* What a warp multiplies of them: every INNER_WARPS-th block of columns. */
@@ -118,8 +118,7 @@ __device__ inline uint16_t load_row_scale(const expert_inner_int8 &p, bool is_sh
                                           size_t row) {
     const uint32_t lane = threadIdx.x % WARP, up = lane / GB_FRAGMENT_ROWS;
     const int8_matrix &m = is_shared ? up ? p.shared_up : p.shared_gate : p.weight;
-    return m
-        .row_scales[gate_up_place<32>::first_row(p, is_shared, expert, up) + row + lane % GB_FRAGMENT_ROWS];
+    return m.row_scales[first_row(p, is_shared, expert, up) + row + lane % GB_FRAGMENT_ROWS];
 }
 
 /* Grid: [shares of the fragments of inner values, experts of a token, tokens]. */
@@ -164,16 +163,19 @@ static __global__ void __launch_bounds__(INNER_THREADS, INNER_AT_ONCE)
     const uint32_t apart = gridDim.x * GB_FRAGMENT_ROWS;
     if (row + apart < to.size)
         part::prefetch(place(p, is_shared, expert, row + apart), p.of);
+    uint16_t of_row = warp == 0 ? load_row_scale(p, is_shared, expert, row) : (uint16_t)0;
     const float x_scale = round_in_block<ROUNDS>(p.of, parts, largest, x);
 #pragma unroll 1
     for (uint32_t turn = 0; row < to.size; row += apart, turn ^= 1) {
-        const uint16_t of_row = warp == 0 ? load_row_scale(p, is_shared, expert, row) : (uint16_t)0;
+        const uint16_t row_scale = of_row;
         int32_t of_gate[2] = {}, of_up[2] = {};
         weights.multiply(place(p, is_shared, expert, row), p.of, x, of_gate, of_up);
-        if (row + apart < to.size)
+        if (row + apart < to.size) {
             weights.begin(place(p, is_shared, expert, row + apart), p.of);
-        else
+            of_row = warp == 0 ? load_row_scale(p, is_shared, expert, row + apart) : (uint16_t)0;
+        } else {
             let_next_begin();
+        }
         if (row + 2 * apart < to.size)
             part::prefetch(place(p, is_shared, expert, row + 2 * apart), p.of);
         store_rows(sums[turn][0][warp], of_gate);
@@ -184,7 +186,7 @@ static __global__ void __launch_bounds__(INNER_THREADS, INNER_AT_ONCE)
         int32_t sum = 0;
         for (uint32_t w = 0; w < INNER_WARPS; w++)
             sum += sums[turn][lane / GB_FRAGMENT_ROWS][w][lane % GB_FRAGMENT_ROWS];
-        const float value = int8_result(sum, x_scale, gb_widen_half(of_row, GB_F16)),
+        const float value = int8_result(sum, x_scale, gb_widen_half(row_scale, GB_F16)),
                     of_other = __shfl_xor_sync(0xffffffffu, value, GB_FRAGMENT_ROWS);
         if (lane < GB_FRAGMENT_ROWS)
             to.inner[(token * to.count + number) * to.size + row + lane] =

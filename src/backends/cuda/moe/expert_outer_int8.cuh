@@ -72,6 +72,12 @@ __device__ inline void multiply_expert(fragment_part<GROUP, OUTER_PART> &part,
     }
 }
 
+/* What an output needs beside its sums; it is on its way while these are made. */
+struct beside_sums {
+    uint16_t row_scale;
+    float residual;
+};
+
 /* Grid: [shares of the fragments of outputs, tokens]; a warp for each of a token's experts. HAS_ALL: there
  * are a shared expert and a residual. */
 template <int GROUP, int ROUNDS, bool HAS_ALL>
@@ -100,28 +106,37 @@ static __global__ void __launch_bounds__(OUTER_WARPS *WARP, OUTER_AT_ONCE)
         part::prefetch(place(m, first + row + apart, p.of), 0, 1, p.of.blocks);
     if (lane == 0)
         weights[warp] = p.from.weights[token * p.from.count + warp];
+    const auto load_beside = [&](size_t at) {
+        const bool has_output = lane < GB_FRAGMENT_ROWS, has_residual = HAS_ALL || p.residual;
+        return beside_sums{has_output ? m.row_scales[first + at + lane] : (uint16_t)0,
+                           has_output && has_residual && warp == 0
+                               ? p.residual[token * p.weight.outputs + at + lane]
+                               : 0.0f};
+    };
+    beside_sums next = load_beside(row);
     const float x_scale =
         round_in_warp<ROUNDS>(p.of, p.from.inner + (token * p.from.count + warp) * p.from.size, x);
 #pragma unroll 1
     for (uint32_t turn = 0; row < p.weight.outputs; row += apart, turn ^= 1) {
-        const uint16_t of_row = lane < GB_FRAGMENT_ROWS ? m.row_scales[first + row + lane] : (uint16_t)0;
-        const size_t y = token * p.weight.outputs + row + lane;
-        const float residual =
-            (HAS_ALL || p.residual) && threadIdx.x < GB_FRAGMENT_ROWS ? p.residual[y] : 0.0f;
+        const beside_sums beside = next;
         int32_t of_rows[2] = {};
         multiply_expert<GROUP>(of, place(m, first + row, p.of), p.of, x, of_rows);
-        if (row + apart < p.weight.outputs)
+        if (row + apart < p.weight.outputs) {
             of.load(place(m, first + row + apart, p.of), 0, 1, p.of.blocks);
+            next = load_beside(row + apart);
+        }
         if (row + 2 * apart < p.weight.outputs)
             part::prefetch(place(m, first + row + 2 * apart, p.of), 0, 1, p.of.blocks);
         store_rows(sums[warp], of_rows);
         __syncwarp();
         if (lane < GB_FRAGMENT_ROWS)
-            values[turn][warp][lane] = int8_result(sums[warp][lane], x_scale, gb_widen_half(of_row, GB_F16));
+            values[turn][warp][lane] =
+                int8_result(sums[warp][lane], x_scale, gb_widen_half(beside.row_scale, GB_F16));
         __syncthreads();
         if (threadIdx.x < GB_FRAGMENT_ROWS)
-            p.y[y] = join_experts<HAS_ALL>(p.from, &values[turn][0][lane], GB_FRAGMENT_ROWS, weights,
-                                           p.residual != nullptr, residual);
+            p.y[token * p.weight.outputs + row + lane] =
+                join_experts<HAS_ALL>(p.from, &values[turn][0][lane], GB_FRAGMENT_ROWS, weights,
+                                      p.residual != nullptr, beside.residual);
     }
 }
 

@@ -131,21 +131,6 @@ static gumbel_status check_options(const gb_backend_options *options, gumbel_err
     return GUMBEL_OK;
 }
 
-/* Experts whose sums are exact have no kernel that reads a weight once for several tokens. */
-static bool has_exact_experts(const gb_program *program) {
-    for (uint32_t i = 0; i < program->node_count; i++)
-        if (program->nodes[i].op == GB_OP_EXPERT_LINEAR && gb_cuda_is_int8_per_token(&program->nodes[i]))
-            return true;
-    return false;
-}
-
-static void warn_of_slow_experts(const gb_program *program, const gb_backend_options *options) {
-    if (options->log && has_exact_experts(program))
-        options->log(options->log_user, GUMBEL_LOG_WARNING,
-                     "cuda: with few sequences, experts are faster in a program that was exported with "
-                     "--quantize int4-affine");
-}
-
 static gumbel_status prepare(cuda_backend *b, const gb_program *program, const gb_backend_options *options,
                              gumbel_error *error) {
     struct cudaDeviceProp device;
@@ -162,7 +147,6 @@ static gumbel_status prepare(cuda_backend *b, const gb_program *program, const g
                                          .stream = b->stream};
     GB_TRY(gb_cuda_executor_create(&resources, &b->executor, error));
     snprintf(b->base.description, sizeof b->base.description, "cuda %.80s", device.name);
-    warn_of_slow_experts(program, options);
     return GUMBEL_OK;
 }
 

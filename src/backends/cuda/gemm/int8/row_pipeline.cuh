@@ -22,7 +22,7 @@ enum {
     /* In flight at a time: more would delay the inputs while these are not there, and afterwards let some
      * multiprocessors have memory's bandwidth before others. */
     ROW_EARLY_STAGES = 2,
-    ROW_LATE_STAGES = 3,
+    ROW_LATE_STAGES = 4,
 };
 static_assert(ROW_MOST_STAGES % ROW_TURNS == 0, "a stage's place is always that of one turn");
 
