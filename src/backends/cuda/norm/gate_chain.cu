@@ -72,44 +72,31 @@ static __global__ void __launch_bounds__(THREADS) run_gate_chain(GB_GRID_CONSTAN
             *reinterpret_cast<float2 *>(to + i) = float2{x[i], x[i + 1]};
 }
 
-/* A thread's columns of a part, all loaded at once. */
-__device__ static void load_part(const row_view &view, unsigned row, unsigned column, float v[LANE_COLUMNS]) {
-    const float *from = view.data + row * view.stride + place_of(view, column);
-#pragma unroll
-    for (unsigned i = 0; i < LANE_COLUMNS; i += 4) {
-        const float4 four = *reinterpret_cast<const float4 *>(from + i);
-        v[i] = four.x, v[i + 1] = four.y, v[i + 2] = four.z, v[i + 3] = four.w;
-    }
-}
-
 /* Grid: [rows of the product]. */
 template <chain_kind KIND>
 static __global__ void __launch_bounds__(ROUND_WARPS *WARP) run_gate_rows(GB_GRID_CONSTANT gate_chain c) {
     let_next_begin();
     const gate &g = c.of;
     const unsigned number = blockIdx.x, row = number / g.parts, first = number % g.parts * g.columns;
-    float x[ROW_PARTS][LANE_COLUMNS] = {}, other[ROW_PARTS][LANE_COLUMNS] = {};
+    row_part<LANE_COLUMNS> x[ROW_PARTS] = {}, other[ROW_PARTS] = {};
     wait_for_earlier();
 #pragma unroll
     for (unsigned i = 0; i < ROW_PARTS; i++) {
         const unsigned column = (i * blockDim.x + threadIdx.x) * LANE_COLUMNS;
-        if (column < g.columns) {
-            load_part(g.x, row, first + column, x[i]);
-            load_part(g.other, row, first + column, other[i]);
-        }
+        if (column >= g.columns)
+            continue;
+        x[i].load(g.x.data + row * g.x.stride, place_of(g.x, first + column));
+        other[i].load(g.other.data + row * g.other.stride, place_of(g.other, first + column));
     }
 #pragma unroll
     for (unsigned i = 0; i < ROW_PARTS; i++) {
         const unsigned column = (i * blockDim.x + threadIdx.x) * LANE_COLUMNS;
         if (column >= g.columns)
             continue;
-        float *to = g.stored + (size_t)number * g.columns + column;
 #pragma unroll
         for (unsigned j = 0; j < LANE_COLUMNS; j++)
-            x[i][j] = activation<KIND>(x[i][j]) * other[i][j];
-#pragma unroll
-        for (unsigned j = 0; j < LANE_COLUMNS; j += 4)
-            *reinterpret_cast<float4 *>(to + j) = float4{x[i][j], x[i][j + 1], x[i][j + 2], x[i][j + 3]};
+            x[i].v[j] = activation<KIND>(x[i].v[j]) * other[i].v[j];
+        x[i].store(g.stored + (size_t)number * g.columns, column);
     }
     round_parts<LANE_COLUMNS, ROW_PARTS>(c.rounded, number, g.columns, x, true, true);
 }

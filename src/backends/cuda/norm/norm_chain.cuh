@@ -117,11 +117,8 @@ __device__ inline row_part<EACH> run_whole_row(const norm_chain &c, size_t numbe
     const bool is_mine = share.is_mine(block.warp(0), block.warps());
     if (c.prepared.values && is_mine)
         prepare_part(c.prepared, number, row, c.width, shared);
-    if (c.rounded.is_there()) {
-        float parts[1][EACH];
-        memcpy(parts[0], row.v, sizeof row.v);
-        round_parts<EACH, 1>(c.rounded, number, c.width, parts, is_mine, share.block == 0);
-    }
+    if (c.rounded.is_there())
+        round_parts<EACH, 1>(c.rounded, number, c.width, &row, is_mine, share.block == 0);
     return row;
 }
 

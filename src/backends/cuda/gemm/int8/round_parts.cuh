@@ -9,6 +9,7 @@
 #include "backends/cuda/gemm/int8/hadamard.cuh"
 #include "backends/cuda/gemm/int8/rounding.cuh"
 #include "backends/cuda/gemm/int8/rows.cuh"
+#include "backends/cuda/norm/long_rows.cuh"
 
 namespace gb_cuda {
 
@@ -57,13 +58,15 @@ __device__ inline int32_t store_codes(const int8_rows &to, size_t row, size_t co
  * each part of all threads behind the one before, zeros past the row's end. All threads call it; is_mine: its
  * codes are this block's to store; is_first: so are the row's scale and sum. */
 template <int EACH, int PARTS>
-__device__ inline void round_parts(const row_rounding &r, size_t row, size_t columns, float v[PARTS][EACH],
-                                   bool is_mine, bool is_first) {
+__device__ inline void round_parts(const row_rounding &r, size_t row, size_t columns,
+                                   const row_part<EACH> of[PARTS], bool is_mine, bool is_first) {
+    row_part<EACH> parts[PARTS];
     uint32_t magnitude = 0;
 #pragma unroll
     for (int i = 0; i < PARTS; i++) {
-        hadamard_of_warp<EACH>(v[i], r.rotation);
-        magnitude = larger<EACH>(magnitude, v[i]);
+        parts[i] = of[i];
+        hadamard_of_warp<EACH>(parts[i].v, r.rotation);
+        magnitude = larger<EACH>(magnitude, parts[i].v);
     }
     const row_divisor by(largest_of_block(magnitude));
     int32_t sum = 0;
@@ -71,7 +74,7 @@ __device__ inline void round_parts(const row_rounding &r, size_t row, size_t col
     for (unsigned i = 0; i < PARTS; i++) {
         const size_t column = ((size_t)i * blockDim.x + threadIdx.x) * EACH;
         if (column < columns)
-            sum += store_codes<EACH>(r.to, row, column, by, v[i], is_mine);
+            sum += store_codes<EACH>(r.to, row, column, by, parts[i].v, is_mine);
     }
     sum = sum_of_block(sum);
     if (is_first && threadIdx.x == 0) {
