@@ -205,11 +205,35 @@ static void gates_round_rows(void **state) {
     CHECK_ALL(cases, GB_FUSED_GATED);
 }
 
+/* A step prepares its last result alone: what a product reads of another part it prepares itself. */
+static void leaves_other_parts(void **state) {
+    (void)state;
+    static const rounded_case c = {3, 2048, 2048, GB_CUDA_BYTES_SWIZZLED, 128, false, true};
+    static const gb_fused_kind kinds[] = {GB_FUSED_NORMS, GB_FUSED_GATED};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        rounding_step s;
+        make_step(&s, &c, kinds[i]);
+        s.calls[0].epilogue = &s.rounded;
+        s.calls[1].epilogue = NULL;
+        if (kinds[i] == GB_FUSED_NORMS)
+            s.parts[GB_NORMS_ADD] = &s.calls[0];
+        const gb_fused fused = {.kind = kinds[i]};
+        const gb_step step = {.kind = GB_STEP_FUSED, .fused = &fused};
+        test_problem *t = new_problem(&s.problem);
+        const gb_cuda_kernel *kernel = gb_cuda_choose(&step, &t->problem);
+        assert_non_null(kernel);
+        assert_false(kernel->has_epilogue(&t->problem));
+        free_problem(t);
+        free_step(&s);
+    }
+}
+
 int main(void) {
     need_device();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(norms_round_rows),
         cmocka_unit_test(gates_round_rows),
+        cmocka_unit_test(leaves_other_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -159,6 +159,14 @@ static inline bool gb_cuda_is_live(const gb_cuda_problem *problem, uint32_t part
     return (problem->live >> part & 1u) != 0;
 }
 
+/* Whether no other part of a problem has an epilogue than that one. */
+static inline bool gb_cuda_is_epilogue_of(const gb_cuda_problem *problem, uint32_t part) {
+    for (uint32_t p = 0; p < problem->count; p++)
+        if (p != part && problem->parts[p] && problem->parts[p]->epilogue)
+            return false;
+    return true;
+}
+
 /* Describes the launches of an op, beside its kernels. Views, jumps and ops with a registry have none. */
 #define GB_OP(number, NAME, name, ...) void gb_cuda_##name(const gb_cuda_call *call);
 #include "program/ops.def"

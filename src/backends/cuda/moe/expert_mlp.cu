@@ -157,6 +157,14 @@ static void launch_inner(gb_cuda_launch_list *launches, const expert_inner &p, b
         one_of<0, 1>(gelu));
 }
 
+/* At least `bytes` of shared memory, and so much that a multiprocessor takes no more than its share of few
+ * blocks: with more of them on one, others would be idle. */
+static size_t even_bytes(size_t bytes, size_t blocks) {
+    const size_t share = blocks_for(blocks, gb_cuda_find_facts()->multiprocessors),
+                 even = share <= 2 ? most_shared_bytes() / (share + 1) : 0;
+    return even > bytes ? even : bytes;
+}
+
 template <typename Shape>
 static void launch_outer(gb_cuda_launch_list *launches, const expert_outer &p, size_t tokens) {
     const auto kernel =

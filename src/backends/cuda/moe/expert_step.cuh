@@ -91,14 +91,6 @@ inline expert_choice choice_of(const gb_cuda_problem *problem) {
     return c;
 }
 
-/* At least `bytes` of shared memory, and so much that a multiprocessor takes no more than its share of few
- * blocks: with more of them on one, others would be idle. */
-inline size_t even_bytes(size_t bytes, size_t blocks) {
-    const size_t share = blocks_for(blocks, gb_cuda_find_facts()->multiprocessors),
-                 even = share <= 2 ? most_shared_bytes() / (share + 1) : 0;
-    return even > bytes ? even : bytes;
-}
-
 } // namespace gb_cuda
 
 #endif

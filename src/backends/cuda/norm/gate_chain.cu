@@ -183,7 +183,8 @@ bool gb_cuda_gated_has_epilogue(const gb_cuda_problem *problem) {
     const gate_chain c = chain_of(problem);
     const gb_cuda_row_class rows = problem->parts[GB_GATED_RESULT]->row_class;
     const bool is_soon = c.of.columns <= WIDE || rows == GB_CUDA_SHORT_PROMPT || rows == GB_CUDA_LONG_PROMPT;
-    return !c.rounded.is_there() || (is_soon && rounds_rows(c));
+    return gb_cuda_is_epilogue_of(problem, GB_GATED_RESULT) &&
+           (!c.rounded.is_there() || (is_soon && rounds_rows(c)));
 }
 
 void gb_cuda_gate_chain(const gb_cuda_problem *problem) {

@@ -4,6 +4,8 @@
  */
 #include "backends/cuda/norm/norm_chain.cuh"
 
+#include "backends/cuda/gemm/int8/round_parts.cuh"
+
 using namespace gb_cuda;
 
 /* Grid: [rows, blocks that share a row]. */
@@ -12,7 +14,11 @@ static __global__ void __launch_bounds__(NORM_THREADS) run_norm_chain(GB_GRID_CO
     GB_DYNAMIC_SHARED(float, shared);
     __shared__ float partial[2][WARP];
     let_next_begin();
-    run_whole_row<EACH, Element>(c, blockIdx.x, row_share{blockIdx.y, gridDim.y}, partial, shared);
+    const row_share share = {blockIdx.y, gridDim.y};
+    const row_part<EACH> row = run_whole_row<EACH, Element>(c, blockIdx.x, share, partial, shared);
+    if (c.rounded.is_there())
+        round_parts<EACH, 1>(c.rounded, blockIdx.x, c.width, &row,
+                             share.is_mine(threadIdx.x / WARP, blockDim.x / WARP), share.block == 0);
 }
 
 /* ---- From a step to a chain ---------------------------------------------------------------------------- */
@@ -77,8 +83,10 @@ bool gb_cuda_supports_norms(const gb_cuda_problem *problem) {
 bool gb_cuda_norms_have_epilogue(const gb_cuda_problem *problem) {
     const gb_cuda_call *last = problem->parts[GB_NORMS_LAST];
     const norm_chain c = gb_cuda_norm_chain_of(problem);
-    return !c.rounded.is_there() || (gb_cuda_epilogue_columns(last) == c.width && c.width % INT8_BLOCK == 0 &&
-                                     c.rounded.rotation <= WARP * norm_piece(c.width));
+    return gb_cuda_is_epilogue_of(problem, GB_NORMS_LAST) &&
+           (!c.rounded.is_there() ||
+            (gb_cuda_epilogue_columns(last) == c.width && c.width % INT8_BLOCK == 0 &&
+             c.rounded.rotation <= WARP * norm_piece(c.width)));
 }
 
 void gb_cuda_norm_chain(const gb_cuda_problem *problem) {

@@ -7,7 +7,7 @@
 #ifndef GUMBEL_BACKENDS_CUDA_NORM_NORM_CHAIN_CUH
 #define GUMBEL_BACKENDS_CUDA_NORM_NORM_CHAIN_CUH
 
-#include "backends/cuda/gemm/int8/round_parts.cuh"
+#include "backends/cuda/gemm/int8/rows.cuh"
 #include "backends/cuda/norm/long_rows.cuh"
 #include "backends/cuda/norm/row_chain.cuh"
 
@@ -23,7 +23,7 @@ struct norm_chain {
     gb_dtype scale_dtype;
     float *first_stored, *added_stored, *scaled_stored, *last_stored; /* or NULL */
     prepared_rows prepared;                                           /* of the last result; */
-    row_rounding rounded;                                             /* likewise: one of the two, or none */
+    row_rounding rounded; /* by norm_chain.cu, likewise: one of the two, or none */
     unsigned width;
 };
 
@@ -114,11 +114,8 @@ __device__ inline row_part<EACH> run_whole_row(const norm_chain &c, size_t numbe
     const whole_row block;
     row_part<EACH> row;
     run_chain_row<EACH, Element>(c, number, block, share, partial, &row);
-    const bool is_mine = share.is_mine(block.warp(0), block.warps());
-    if (c.prepared.values && is_mine)
+    if (c.prepared.values && share.is_mine(block.warp(0), block.warps()))
         prepare_part(c.prepared, number, row, c.width, shared);
-    if (c.rounded.is_there())
-        round_parts<EACH, 1>(c.rounded, number, c.width, &row, is_mine, share.block == 0);
     return row;
 }
 
