@@ -10,7 +10,7 @@
 
 #include <math.h>
 
-enum { MOST_TOKENS = 640, ATTENTION_SLOTS = 3 };
+enum { MOST_TOKENS = 1200, ATTENTION_SLOTS = 3 };
 
 typedef struct attention_case {
     size_t tokens, heads, kv_heads, key_size, value_size, window, capacity;
@@ -57,11 +57,16 @@ static inline gb_cuda_tensor new_cache(const attention_case *c, size_t size) {
 }
 
 /* Which tokens of the case a call has: count of them from `first` on, in each of that many slots from
- * first_slot on. */
+ * first_slot on; or from another one on in each slot. */
 typedef struct attention_batch {
     size_t first, count, first_slot, slots;
     bool is_prefill;
+    const size_t *first_of_slot; /* [slots], or NULL */
 } attention_batch;
+
+static inline size_t first_in(const attention_batch *batch, size_t slot) {
+    return batch->first_of_slot ? batch->first_of_slot[slot] : batch->first;
+}
 
 /* y: [slots, count, heads, value size] */
 static inline void attend(const attention_case *c, const tokens *t, gb_cuda_tensor caches[2],
@@ -75,11 +80,11 @@ static inline void attend(const attention_case *c, const tokens *t, gb_cuda_tens
         rows[i] = malloc(all * widths[i] * sizeof(float));
         assert_non_null(rows[i]);
         for (size_t s = 0; s < batch.slots; s++)
-            memcpy(rows[i] + s * batch.count * widths[i], from[i] + batch.first * widths[i],
+            memcpy(rows[i] + s * batch.count * widths[i], from[i] + first_in(&batch, s) * widths[i],
                    batch.count * widths[i] * sizeof(float));
     }
     for (size_t n = 0; n < all; n++) {
-        positions[n] = (int32_t)(batch.first + n % batch.count);
+        positions[n] = (int32_t)(first_in(&batch, n / batch.count) + n % batch.count);
         slots[n] = (int32_t)(batch.first_slot + n / batch.count);
         runs[n / batch.count + 1] = (int32_t)n + 1;
     }

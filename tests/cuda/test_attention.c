@@ -25,8 +25,8 @@ static void sums_are_right_and_bits_the_same(void **unused) {
         float *few = malloc(LAST * width * sizeof *few);
         gb_cuda_tensor caches[2] = {new_cache(c, c->key_size), new_cache(c, c->value_size)};
         for (size_t first = 0; first < TOKENS; first += CHUNK)
-            attend(c, &t, caches, (attention_batch){first, CHUNK, 1, 1, true}, t.y + first * width);
-        attend(c, &t, caches, (attention_batch){TOKENS - LAST, LAST, 1, 1, false}, few);
+            attend(c, &t, caches, (attention_batch){first, CHUNK, 1, 1, true, NULL}, t.y + first * width);
+        attend(c, &t, caches, (attention_batch){TOKENS - LAST, LAST, 1, 1, false, NULL}, few);
         assert_memory_equal(few, t.y + (TOKENS - LAST) * width, LAST * width * sizeof *few);
         for (size_t n = 3; n < TOKENS; n += 149)
             for (size_t h = 0; h < c->heads; h++)

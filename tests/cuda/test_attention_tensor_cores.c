@@ -24,7 +24,7 @@ static void run_prompt(const attention_case *c, const tokens *t, gb_cuda_tensor 
     const size_t width = c->heads * c->value_size, end = c->tokens - GENERATED;
     for (size_t first = 0; first < end; first += piece) {
         const size_t count = first + piece < end ? piece : end - first;
-        attend(c, t, caches, (attention_batch){first, count, slot, 1, true}, y + first * width);
+        attend(c, t, caches, (attention_batch){first, count, slot, 1, true, NULL}, y + first * width);
     }
 }
 
@@ -41,8 +41,8 @@ static void run_generated(const attention_case *c, const tokens *t, gb_cuda_tens
     const size_t width = c->heads * c->value_size;
     float *all = malloc(2 * width * sizeof *all), *alone = malloc(width * sizeof *alone);
     for (size_t n = c->tokens - GENERATED; n < c->tokens; n++) {
-        attend(c, t, caches, (attention_batch){n, 1, 0, 2, false}, all);
-        attend(c, t, caches, (attention_batch){n, 1, 1, 1, false}, alone);
+        attend(c, t, caches, (attention_batch){n, 1, 0, 2, false, NULL}, all);
+        attend(c, t, caches, (attention_batch){n, 1, 1, 1, false, NULL}, alone);
         assert_memory_equal(all, alone, width * sizeof *all);
         assert_memory_equal(all + width, alone, width * sizeof *all);
         for (size_t h = 0; h < c->heads; h++)
@@ -57,8 +57,8 @@ static void run_generated(const attention_case *c, const tokens *t, gb_cuda_tens
 static void run_again(const attention_case *c, const tokens *t, gb_cuda_tensor caches[2]) {
     const size_t width = c->heads * c->value_size, first = c->tokens - GENERATED;
     float *again = malloc(GENERATED * width * sizeof *again), *alone = malloc(width * sizeof *alone);
-    attend(c, t, caches, (attention_batch){first, GENERATED, 0, 1, false}, again);
-    attend(c, t, caches, (attention_batch){first + 1, 1, 1, 1, false}, alone);
+    attend(c, t, caches, (attention_batch){first, GENERATED, 0, 1, false, NULL}, again);
+    attend(c, t, caches, (attention_batch){first + 1, 1, 1, 1, false, NULL}, alone);
     assert_memory_equal(again + width, alone, width * sizeof *alone);
     free(again);
     free(alone);

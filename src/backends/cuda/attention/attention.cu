@@ -79,7 +79,8 @@ static attention attention_of(const gb_cuda_call *call) {
 /* ---- The kernels --------------------------------------------------------------------------------------- */
 
 static bool supports_decode(const gb_cuda_problem *problem) {
-    return attention_of(problem->parts[0]).terms > 0 && !gb_cuda_is_prompt(problem->parts[0]);
+    const attention a = attention_of(problem->parts[0]);
+    return a.terms > 0 && !gb_cuda_is_prompt(problem->parts[0]) && decode_fits(a);
 }
 
 /* Heads are whole groups of what the next product takes. */

@@ -97,10 +97,12 @@ uint64_t attend_few_in_float_scratch(const attention &a);
 void attend_in_float(attention a, gb_cuda_launch_list *launches);
 
 /* What the tensor cores take. Tokens of which each continues its slot: appends, reads, and prepares the
- * result where `prepared` is somewhere; scratch has arrivals. attention_decode.cu */
+ * result where `prepared` is somewhere; scratch has arrivals; where the device's blocks have the shared
+ * memory that rows on their way take. attention_decode.cu */
 void attend_decode(attention a, const prepared_rows &prepared, const gb_cuda_scratch *scratch,
                    gb_cuda_launch_list *launches);
 uint64_t attend_decode_scratch(const attention &a);
+bool decode_fits(const attention &a);
 
 /* The same. Tokens of prompts, already appended; where the device's blocks have the shared memory that its
  * tiles take. attention_prefill.cu */

@@ -1,267 +1,312 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Attention of decode on tensor cores. A token's positions are cut into spans by its own position alone
- * (split-K). A block computes spans for all query heads of a kv head (attention_span.cuh); the last block of
- * some spans to finish reduces these in order of positions, and the last of those reduces their results (Dao
- * et al., Flash-Decoding, 2023).
+ * (split-K); a block of threads on each multiprocessor has its share of those of all tokens
+ * (attention_share.cuh). It goes through them for all query heads of a kv head, the next rounds of keys on
+ * their way (attention_rows.cuh), and adds up what it has (attention_sums.cuh).
  */
-#include "backends/cuda/attention/attention_span.cuh"
-#include "backends/cuda/device/last_block.cuh"
+#include "backends/cuda/attention/attention_sums.cuh"
 #include "backends/cuda/gemm/prepared.cuh"
 
 using namespace gb_cuda;
 
-constexpr unsigned MOST_SPANS = 64, BLOCKS_WANTED = 512;
-constexpr size_t MOST_SCRATCH = (size_t)128 << 20;                     /* bytes for the tokens of a launch */
-constexpr unsigned TOGETHER = 8, COUNTERS = MOST_SPANS / TOGETHER + 1; /* spans that are joined at a time */
-static_assert(MOST_SPANS <= TOGETHER * TOGETHER, "joined twice, all are");
-
-/* The spans of a token's positions. */
-struct span {
-    unsigned first, end; /* of all spans */
-    unsigned size;       /* positions of a span; the last one may have fewer */
-    unsigned count;
-};
+constexpr unsigned MOST_PLACES = 6;
 
 struct decoding {
     attention a;
-    unsigned most_spans;
-    bool appends; /* the block of the last span stores the token's own key and value */
-    float *y;     /* [tokens, heads, most_spans, size]: of each span, of the first ones all joined */
-    float *state,
-        *joined; /* [tokens, heads, most_spans, 2]: largest score, sum of weights; of what is joined */
+    unsigned places; /* of the ring: 2 .. MOST_PLACES */
+    bool appends;    /* the block of the last span stores the token's own key and value */
+    shared_parts parts;
     prepared_rows prepared; /* of all heads as one row */
     size_t first_row;       /* of token 0 there */
-    uint32_t *arrivals;     /* [tokens, kv heads and parts, COUNTERS] */
 };
 
-/* The spans of a position: full ones of whole rounds. */
-__device__ static span spans_of(const decoding &d, unsigned position, unsigned keys) {
-    const unsigned first = (unsigned)first_read(d.a, position), length = position + 1 - first;
-    const unsigned rounds = (length + keys - 1) / keys;
-    const unsigned size = (rounds + d.most_spans - 1) / d.most_spans * keys;
-    return span{first, position + 1, size, (length + size - 1) / size};
+template <unsigned SIZE>
+struct decode_memory {
+    union {
+        round_memory<SIZE> round;
+        sums_memory<SIZE> all; /* when the products are done */
+    };
+    factors counted[SPAN_QUERIES]; /* what the next span counts for */
+    launch_rounds rounds;
+};
+
+/* The ring lies before the rest. */
+template <unsigned SIZE, unsigned TERMS>
+static constexpr size_t shared_bytes(unsigned places) {
+    return places * (size_t)PLACE_BYTES<TERMS> + sizeof(decode_memory<SIZE>);
 }
 
 /* ---- Results ------------------------------------------------------------------------------------------- */
 
-/* Puts the block's y down: of the only span the result, of others what is to be joined. */
-template <unsigned SIZE, unsigned TERMS>
-__device__ static void store_span(const decoding &d, const query_tile &t, const span &all, unsigned number,
-                                  const softmax &mine, decode_memory<SIZE, TERMS> &shared,
-                                  const float y[4][4]) {
-    const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-    const size_t row = t.first * d.a.heads + t.head;
-    if (warp < count_of(t)) {
-        const float sum = warp_sum(mine.sum);
-        shared.factor[warp] = all.count == 1 ? 1.0f / sum : 1.0f;
-        if (lane == 0 && all.count > 1)
-            reinterpret_cast<float2 *>(d.state)[(row + warp) * d.most_spans + number] =
-                float2{mine.largest, sum};
-    }
-    __syncthreads();
-    if (warp >= decode_shape<SIZE>::COLUMNS)
-        return;
-#pragma unroll
-    for (unsigned c = 0; c < 2; c++) {
-        const unsigned q = lane % 4 * 2 + c, element = warp * 64 + lane / 4 * 8;
-        if (q >= count_of(t))
-            continue;
-        const float factor = shared.factor[q];
-        float result[8];
-#pragma unroll
-        for (unsigned i = 0; i < 8; i++)
-            result[i] = y[i / 2][c + i % 2 * 2] * factor;
-        float *to = all.count == 1 ? &shared.result[q][element]
-                                   : d.y + ((row + q) * d.most_spans + number) * SIZE + element;
-        reinterpret_cast<float4 *>(to)[0] = float4{result[0], result[1], result[2], result[3]};
-        reinterpret_cast<float4 *>(to)[1] = float4{result[4], result[5], result[6], result[7]};
-    }
-}
-
-/* What `count` sums are put together from: number i is at i * step of a query's. */
-struct sums {
-    const float *state;
-    unsigned step, count;
-};
-
-/* Joins sums, each times what it counts for beside the others, in order: to the place of the first one, or if
- * these are all there are to the result. A call, so that its registers are not those of what comes before. */
-template <unsigned SIZE, unsigned TERMS>
-__device__ static __noinline__ void join(const decoding &d, query_tile t, sums from, unsigned first,
-                                         bool is_all, decode_memory<SIZE, TERMS> &shared) {
-    const unsigned lane = threadIdx.x % WARP;
-#pragma unroll 1
-    for (unsigned i = threadIdx.x; i < count_of(t) * (SIZE / 4); i += SPAN_THREADS) {
-        const unsigned q = i / (SIZE / 4), column = i % (SIZE / 4); /* a warp has one query */
-        const size_t row = (t.first * d.a.heads + t.head + q) * d.most_spans;
-        const float2 *state = reinterpret_cast<const float2 *>(from.state) + row;
-        float4 *y = reinterpret_cast<float4 *>(d.y) + row * (SIZE / 4) + column;
-        float4 rows[TOGETHER];
-#pragma unroll
-        for (unsigned s = 0; s < TOGETHER; s++)
-            if (s < from.count)
-                rows[s] = __ldcg(&y[(size_t)(first + s * from.step) * (SIZE / 4)]);
-        const float2 of_lane =
-            lane < from.count ? __ldcg(&state[first + lane * from.step]) : float2{-INFINITY, 0};
-        const float largest = warp_max(of_lane.x), factor = gb_exp(of_lane.x - largest);
-        const float sum = warp_sum(factor * of_lane.y);
-        float4 joined = {0, 0, 0, 0};
-#pragma unroll
-        for (unsigned s = 0; s < TOGETHER; s++) {
-            const float counts = __shfl_sync(0xffffffffu, factor, (int)s);
-            if (s < from.count)
-                joined = float4{fmaf(rows[s].x, counts, joined.x), fmaf(rows[s].y, counts, joined.y),
-                                fmaf(rows[s].z, counts, joined.z), fmaf(rows[s].w, counts, joined.w)};
-        }
-        if (is_all) {
-            const float inverse = 1.0f / sum;
-            reinterpret_cast<float4 *>(shared.result[q])[column] =
-                float4{joined.x * inverse, joined.y * inverse, joined.z * inverse, joined.w * inverse};
-        } else {
-            y[(size_t)first * (SIZE / 4)] = joined;
-            if (column == 0)
-                reinterpret_cast<float2 *>(d.joined)[row + first] = float2{largest, sum};
-        }
-    }
-}
-
-/* Counts the spans up to `number` that the block has stored since the last time. Whether the result is
- * there. */
-template <unsigned SIZE, unsigned TERMS>
-__device__ static bool join_spans(const decoding &d, const query_tile &t, const span &all, unsigned number,
-                                  unsigned mine, decode_memory<SIZE, TERMS> &shared) {
-    if (all.count == 1)
-        return true;
-    uint32_t *counters = d.arrivals + ((size_t)blockIdx.z * gridDim.x + blockIdx.x) * COUNTERS;
-    const unsigned group = number / TOGETHER, groups = (all.count + TOGETHER - 1) / TOGETHER;
-    const unsigned first = group * TOGETHER,
-                   count = all.count - first < TOGETHER ? all.count - first : TOGETHER;
-    if (!is_last_block(&counters[group], count, mine))
-        return false;
-    join<SIZE, TERMS>(d, t, sums{d.state, 1, count}, first, groups == 1, shared);
-    if (groups == 1)
-        return true;
-    if (!is_last_block(&counters[COUNTERS - 1], groups))
-        return false;
-    join<SIZE, TERMS>(d, t, sums{d.joined, TOGETHER, groups}, 0, true, shared);
-    return true;
-}
-
 /* Stores the result, also as prepared rows of the next GEMV. */
-template <unsigned SIZE, unsigned TERMS>
-__device__ static void finish(const decoding &d, const query_tile &t,
-                              const decode_memory<SIZE, TERMS> &shared) {
+template <unsigned SIZE>
+__device__ static void finish(const decoding &d, const query_tile &t, const sums_memory<SIZE> &all) {
     constexpr unsigned QUARTERS = SIZE / 8;
-    const unsigned all = count_of(t) * QUARTERS;
+    const unsigned count = count_of(t) * QUARTERS;
+    __syncthreads();
 #pragma unroll 1
-    for (unsigned first = 0; first < all; first += SPAN_THREADS) {
+    for (unsigned first = 0; first < count; first += SPAN_THREADS) {
         const unsigned i = first + threadIdx.x, q = i / QUARTERS, quarter = i % QUARTERS;
-        const bool is_there = i < all;
-        float4 four[2] = {};
+        const bool is_there = i < count;
+        float v[8] = {};
         if (is_there) {
-            const float4 *from = reinterpret_cast<const float4 *>(&shared.result[q][quarter * 8]);
+            const float inverse = 1.0f / all.totals[q].sum;
             float4 *to =
                 reinterpret_cast<float4 *>(d.a.y + (t.first * d.a.heads + t.head + q) * SIZE + quarter * 8);
-            to[0] = four[0] = from[0];
-            to[1] = four[1] = from[1];
+#pragma unroll
+            for (unsigned h = 0; h < 2; h++) {
+                const float4 sum = all.sums[q][quarter * 2 + h];
+                v[4 * h] = sum.x * inverse;
+                v[4 * h + 1] = sum.y * inverse;
+                v[4 * h + 2] = sum.z * inverse;
+                v[4 * h + 3] = sum.w * inverse;
+                to[h] = float4{v[4 * h], v[4 * h + 1], v[4 * h + 2], v[4 * h + 3]};
+            }
         }
-        const float v[8] = {four[0].x, four[0].y, four[0].z, four[0].w,
-                            four[1].x, four[1].y, four[1].z, four[1].w};
         if (d.prepared.values)
             prepare_quarter(d.prepared, d.first_row + t.first,
                             is_there ? (t.head + q) * QUARTERS + quarter : d.prepared.units * 4, v);
     }
 }
 
+/* ---- Spans --------------------------------------------------------------------------------------------- */
+
+/* A thread's sums of its piece so far, and the softmax of its warp's query. */
+template <unsigned SIZE>
+struct progress {
+    lane_sums<SIZE> of_span, of_all;
+    softmax all;
+};
+
+/* A span's softmax is complete, in the query's warp. place: of parts, if other blocks have some. */
+template <unsigned SIZE>
+__device__ static void close_softmax(const decoding &d, const piece &p, unsigned span, const softmax &so_far,
+                                     unsigned place, progress<SIZE> &at, decode_memory<SIZE> &shared) {
+    const softmax of_span = {so_far.largest, warp_sum(so_far.sum)};
+    factors counted = {0, 1};
+    if (span == 0 || p.first > 0)
+        at.all = of_span;
+    else
+        counted = add_softmax(at.all, of_span);
+    if (threadIdx.x % WARP == 0)
+        shared.counted[threadIdx.x / WARP] = counted;
+    if (p.first > 0 || (span + 1 == p.end && !p.has_all()))
+        leave_total(d.parts, place, span, at.all);
+}
+
+/* A span's sums are complete. */
+template <unsigned SIZE>
+__device__ static void close_span(const decoding &d, const piece &p, unsigned span, unsigned queries,
+                                  unsigned place, progress<SIZE> &at, const decode_memory<SIZE> &shared) {
+    if (span == 0 || p.first > 0)
+        at.of_all = at.of_span;
+    else
+        add_sums(at.of_all, at.of_span, shared.counted);
+    if (p.first > 0 || (span + 1 == p.end && !p.has_all()))
+        store_sums(at.of_all, queries, sums_of_part<SIZE>(d.parts, place, span));
+}
+
+/* A piece's sums are complete. Whether those of all of the token's spans are added up: then they are in
+ * shared.all. */
+template <unsigned SIZE>
+__device__ static bool close_piece(const decoding &d, const piece &p, const team_share &share,
+                                   unsigned queries, unsigned place, const progress<SIZE> &at,
+                                   decode_memory<SIZE> &shared) {
+    __syncthreads(); /* the products are done with this memory */
+    if (p.has_all()) {
+        store_sums(at.of_all, queries, shared.all.sums[0]);
+        if (threadIdx.x % WARP == 0 && threadIdx.x / WARP < queries)
+            shared.all.totals[threadIdx.x / WARP] = at.all;
+        return true;
+    }
+    if (!is_last_block(&d.parts.arrivals[place], p.spans.count, p.end - p.first))
+        return false;
+    const unsigned together = parts_of(share.first_of(place / share.across + 1) - p.round, p.spans.size);
+    gather_parts<SIZE>(d.parts, place, together - 1, p.spans.count, queries, shared.all);
+    return true;
+}
+
+/* The ring as the products go through it. */
+template <unsigned TERMS>
+struct ring_place {
+    uint8_t *ring;
+    unsigned places, place;
+
+    __device__ uint8_t *rows() const {
+        return ring + place * PLACE_BYTES<TERMS>;
+    }
+    __device__ void next() {
+        place = place + 1 < places ? place + 1 : 0;
+    }
+};
+
+/* A round of keys, of which `count` are the span's and number `own`, if there is one, is the token's own.
+ * close: what is done when its softmax is, by the query's warp. */
+template <unsigned SIZE, unsigned TERMS, typename Close>
+__device__ static void attend_round(ring_place<TERMS> &ring, row_copies<SIZE, TERMS> &copies,
+                                    const own_elements &elements, unsigned own, unsigned count,
+                                    unsigned queries, softmax &so_far, lane_sums<SIZE> &sums,
+                                    round_memory<SIZE> &shared, Close close) {
+    eight<TERMS> keys[4][2];
+    const bool has_own = own != NO_POSITION;
+    wait_for_rows(ring.places - 2);
+    if (has_own)
+        __syncthreads(); /* others have copied zeros there */
+    if (has_own && has_own_key<SIZE>())
+        store_eight<SIZE, TERMS>(ring.rows(), own, threadIdx.x, true, as_cached<TERMS>(elements));
+    __syncthreads();
+    load_keys<SIZE, TERMS>(ring.rows(), keys);
+    score<SIZE, TERMS>(keys, shared);
+    __syncthreads();
+#pragma unroll 1
+    for (unsigned i = 0; i < 2; i++) /* where these keys and the last round's values were */
+        copies.begin_next(ring.ring, ring.places);
+    ring.next();
+    if (threadIdx.x / WARP < queries) {
+        weigh<SIZE>(shared, count, so_far);
+        close(so_far);
+    }
+    wait_for_rows(ring.places - 1);
+    if (has_own)
+        __syncthreads();
+    if (has_own && has_own_value<SIZE>())
+        store_eight<SIZE, TERMS>(ring.rows(), own, threadIdx.x - SIZE / 8, false, as_cached<TERMS>(elements));
+    __syncthreads();
+    add_values<SIZE, TERMS>(ring.rows(), shared, sums);
+    ring.next();
+}
+
+/* Goes through a piece, whose rows are on their way. */
+template <unsigned SIZE, unsigned TERMS>
+__device__ static void attend_piece(const decoding &d, const piece &p, const team_share &share,
+                                    ring_place<TERMS> &ring, row_copies<SIZE, TERMS> &copies,
+                                    decode_memory<SIZE> &shared) {
+    constexpr unsigned KEYS = decode_shape<SIZE>::KEYS;
+    query_tile t = heads_of(d.a, share.number);
+    t.first = p.token;
+    t.end = t.first + 1;
+    positions_left left = positions_of(p, KEYS);
+    const unsigned queries = count_of(t), place = share.team_with(p.round) * share.across + share.number;
+    const bool has_own = d.appends && left.end == p.spans.end;
+    own_elements own = {};
+    if (has_own)
+        own = load_own<SIZE>(d.a, t);
+    stage_queries<SIZE>(d.a, t, shared.round);
+    if (has_own)
+        append_own<SIZE, TERMS>(d.a, t, own);
+    progress<SIZE> at = {};
+    for (unsigned span = p.first; span < p.end; span++) {
+        const unsigned after = left.j + p.spans.size * KEYS, end = after < left.end ? after : left.end;
+        softmax so_far = {-INFINITY, 0};
+        at.of_span = {};
+        for (; left.j < end; left.j += KEYS) {
+            const bool is_last = left.j + KEYS >= end, adds_own = has_own && left.j + KEYS >= left.end;
+            attend_round<SIZE, TERMS>(ring, copies, own, adds_own ? left.end - 1 - left.j : NO_POSITION,
+                                      end - left.j, queries, so_far, at.of_span, shared.round,
+                                      [&](const softmax &complete) {
+                                          if (is_last)
+                                              close_softmax<SIZE>(d, p, span, complete, place, at, shared);
+                                      });
+        }
+        close_span<SIZE>(d, p, span, queries, place, at, shared);
+    }
+    if (close_piece<SIZE>(d, p, share, queries, place, at, shared))
+        finish<SIZE>(d, t, shared.all);
+    __syncthreads();
+}
+
 /* ---- The kernel ---------------------------------------------------------------------------------------- */
 
-/* Token blockIdx.z, kv head and part blockIdx.x; of its spans the share number blockIdx.y, one after the
- * other. Of few spans the first blocks have all, which therefore start first. */
 template <unsigned SIZE, unsigned TERMS>
-static __global__ void __launch_bounds__(SPAN_THREADS, TERMS > 1 ? 1 : 2)
-    run_attention_decode(GB_GRID_CONSTANT decoding d) {
-    using memory = decode_memory<SIZE, TERMS>;
-    GB_DYNAMIC_SHARED(memory, shared);
+static __global__ void __launch_bounds__(SPAN_THREADS, 1) run_attention_decode(GB_GRID_CONSTANT decoding d) {
+    GB_DYNAMIC_SHARED(uint8_t, memory);
+    decode_memory<SIZE> &shared =
+        *reinterpret_cast<decode_memory<SIZE> *>(memory + d.places * PLACE_BYTES<TERMS>);
     let_next_begin();
-    const attention &a = d.a;
-    query_tile t = heads_of(a, blockIdx.x);
-    t.first = blockIdx.z;
-    t.end = t.first + 1;
     fetch_parameters(d);
     if (!d.appends) /* the kernel before this one wrote to the caches */
         wait_for_earlier();
-    const span all = spans_of(d, (unsigned)a.positions[t.first], decode_shape<SIZE>::KEYS);
-    const unsigned share = (all.count + gridDim.y - 1) / gridDim.y, begin = blockIdx.y * share;
-    const unsigned end = begin + share < all.count ? begin + share : all.count;
-    for (unsigned number = begin, mine = 0; number < end; number++) {
-        key_range range = {all.first + number * all.size, all.end, all.end, d.appends && number == begin};
-        if (number + 1 < all.count)
-            range.end = range.own = range.first + all.size;
-        else if (d.appends)
-            range.own = all.end - 1;
-        float y[4][4] = {};
-        const softmax of_span = attend_span<SIZE, TERMS>(a, t, range, *shared, y);
-        add_key_shares<SIZE, TERMS>(*shared, y);
-        store_span<SIZE, TERMS>(d, t, all, number, of_span, *shared, y);
-        mine++;
-        if ((number + 1) % TOGETHER == 0 || number + 1 == end) {
-            const bool is_done = join_spans<SIZE, TERMS>(d, t, all, number, mine, *shared);
-            __syncthreads();
-            if (is_done)
-                finish<SIZE, TERMS>(d, t, *shared);
-            mine = 0;
-        }
-        __syncthreads();
-    }
+    count_rounds(d.a, decode_shape<SIZE>::KEYS, shared.rounds);
+    const team_share share = share_of(d.a, shared.rounds);
+    block_work work = {
+        &d.a,     &shared.rounds, share.number, share.first_of(share.team), share.first_of(share.team + 1),
+        d.appends};
+    row_copies<SIZE, TERMS> copies = {};
+    copies.work = work;
+    copies.take_piece();
+#pragma unroll 1
+    for (unsigned i = 0; i + 1 < d.places; i++)
+        copies.begin_next(memory, d.places);
+    if (d.appends)
+        wait_for_earlier();
+    ring_place<TERMS> ring = {memory, d.places, 0};
+    for (piece p = work.take(decode_shape<SIZE>::KEYS); p.first < p.end;
+         p = work.take(decode_shape<SIZE>::KEYS))
+        attend_piece<SIZE, TERMS>(d, p, share, ring, copies, shared);
+    wait_for_rows(0);
 }
 
 /* ---- Launching ----------------------------------------------------------------------------------------- */
 
-/* Few kv heads need more spans to keep the device busy. */
-static unsigned most_spans(const attention &a) {
-    return a.keys.heads >= 8 ? MOST_SPANS / 2 : MOST_SPANS;
-}
-
-static size_t token_scratch(const attention &a) {
-    return a.heads * most_spans(a) * (a.values.size + 4) * sizeof(float);
-}
-
-static size_t tokens_with_scratch(const attention &a) {
-    const size_t most = MOST_SCRATCH / token_scratch(a);
-    return most < 1 ? 1 : a.tokens < most ? a.tokens : most;
-}
-
-/* As many as there are counters for, too. */
-static size_t tokens_at_once(const attention &a) {
-    const size_t counted = GB_CUDA_ARRIVALS / (a.keys.heads * a.parts * COUNTERS),
-                 most = tokens_with_scratch(a);
-    return most < counted ? most : counted;
+/* Teams of as many blocks as there are multiprocessors, but not more than there can be spans. */
+static unsigned count_blocks(const attention &a) {
+    const size_t across = a.keys.heads * a.parts, spans = a.tokens * MOST_SPANS;
+    const size_t most = gb_cuda_find_facts()->multiprocessors / across, teams = most > 0 ? most : 1;
+    return (unsigned)((spans < teams ? spans : teams) * across);
 }
 
 uint64_t gb_cuda::attend_decode_scratch(const attention &a) {
-    return (uint64_t)tokens_with_scratch(a) * token_scratch(a);
+    attention tiled = a;
+    set_tiles(tiled, SPAN_QUERIES);
+    return (uint64_t)count_blocks(tiled) * MOST_SPANS * SPAN_QUERIES *
+           (a.values.size * sizeof(float) + sizeof(softmax));
+}
+
+/* What blocks share lies in the scratch. */
+static shared_parts parts_in(const gb_cuda_scratch *scratch, const attention &a, unsigned blocks) {
+    auto *sums = reinterpret_cast<float4 *>(scratch->bytes);
+    const size_t rows = (size_t)blocks * MOST_SPANS * SPAN_QUERIES;
+    return shared_parts{sums, reinterpret_cast<softmax *>(sums + rows * (a.values.size / 4)),
+                        scratch->arrivals};
+}
+
+/* Places that a block has memory for; 0: fewer than two. */
+template <unsigned SIZE, unsigned TERMS>
+static unsigned count_places() {
+    unsigned places = MOST_PLACES / TERMS;
+    while (places > 1 && shared_bytes<SIZE, TERMS>(places) > most_shared_bytes())
+        places--;
+    return places > 1 ? places : 0;
+}
+
+bool gb_cuda::decode_fits(const attention &a) {
+    const unsigned size = (unsigned)a.keys.size;
+    if (a.terms > 1)
+        return (size == 128   ? count_places<128, 2>()
+                : size == 256 ? count_places<256, 2>()
+                              : count_places<512, 2>()) > 0;
+    return (size == 128   ? count_places<128, 1>()
+            : size == 256 ? count_places<256, 1>()
+                          : count_places<512, 1>()) > 0;
 }
 
 template <unsigned SIZE, unsigned TERMS>
-static void launch_decode(const decoding &d, gb_cuda_launch_list *launches) {
-    const size_t across = d.a.keys.heads * d.a.parts, pairs = across * d.a.tokens;
-    const size_t blocks = (BLOCKS_WANTED + pairs - 1) / pairs;
-    const dim3 grid((unsigned)across, (unsigned)(blocks < d.most_spans ? blocks : d.most_spans),
-                    (unsigned)d.a.tokens);
-    using memory = decode_memory<SIZE, TERMS>;
+static void launch_decode(decoding d, unsigned blocks, gb_cuda_launch_list *launches) {
     const auto kernel = run_attention_decode<SIZE, TERMS>;
-    add_launch(launches, "attention_decode", kernel, grid, SPAN_THREADS, sizeof(memory), d);
+    d.places = count_places<SIZE, TERMS>();
+    add_launch(launches, "attention_decode", kernel, blocks, SPAN_THREADS,
+               shared_bytes<SIZE, TERMS>(d.places), d);
 }
 
 template <unsigned TERMS>
-static void launch_size(const decoding &d, gb_cuda_launch_list *launches) {
+static void launch_size(const decoding &d, unsigned blocks, gb_cuda_launch_list *launches) {
     if (d.a.keys.size == 128)
-        launch_decode<128, TERMS>(d, launches);
+        launch_decode<128, TERMS>(d, blocks, launches);
     else if (d.a.keys.size == 256)
-        launch_decode<256, TERMS>(d, launches);
+        launch_decode<256, TERMS>(d, blocks, launches);
     else
-        launch_decode<512, TERMS>(d, launches);
+        launch_decode<512, TERMS>(d, blocks, launches);
 }
 
 /* The call's tokens first .. first + count - 1. */
@@ -280,23 +325,19 @@ void gb_cuda::attend_decode(attention a, const prepared_rows &prepared, const gb
                             gb_cuda_launch_list *launches) {
     set_tiles(a, SPAN_QUERIES);
     a.tile_tokens = 1;
-    const size_t at_once = tokens_at_once(a), rows = at_once * a.heads;
     decoding d = {};
     d.appends = a.parts == 1 && a.run_count == a.tokens; /* else several blocks read what one stores */
-    d.most_spans = most_spans(a);
-    d.y = reinterpret_cast<float *>(scratch->bytes);
-    d.state = d.y + rows * d.most_spans * a.values.size;
-    d.joined = d.state + rows * d.most_spans * 2;
     d.prepared = prepared;
-    d.arrivals = scratch->arrivals;
     if (!d.appends)
         append_to_caches(a, launches);
-    for (size_t first = 0; first < a.tokens; first += at_once) {
-        d.a = some_tokens(a, first, a.tokens - first < at_once ? a.tokens - first : at_once);
+    for (size_t first = 0; first < a.tokens; first += SPAN_THREADS) {
+        d.a = some_tokens(a, first, a.tokens - first < SPAN_THREADS ? a.tokens - first : SPAN_THREADS);
         d.first_row = first;
+        const unsigned blocks = count_blocks(d.a);
+        d.parts = parts_in(scratch, d.a, blocks);
         if (a.terms > 1)
-            launch_size<2>(d, launches);
+            launch_size<2>(d, blocks, launches);
         else
-            launch_size<1>(d, launches);
+            launch_size<1>(d, blocks, launches);
     }
 }

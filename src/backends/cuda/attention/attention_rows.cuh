@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Cached rows on their way to a block of decode: a ring of places in shared memory, each for the keys or the
+ * values of a round. The copies run ahead of the products through all of the block's pieces, and begin before
+ * earlier kernels end, because earlier steps wrote the rows.
+ */
+#ifndef GUMBEL_BACKENDS_CUDA_ATTENTION_ATTENTION_ROWS_CUH
+#define GUMBEL_BACKENDS_CUDA_ATTENTION_ATTENTION_ROWS_CUH
+
+#include "backends/cuda/attention/attention_share.cuh"
+#include "backends/cuda/device/tiles.cuh"
+
+namespace gb_cuda {
+
+/* How a block's warps share a round of keys: scores of 16 keys over 128 elements each, then some elements of
+ * the values of all keys each, of which a lane has neighbouring ones. */
+template <unsigned SIZE>
+struct decode_shape {
+    static constexpr unsigned KEYS = 16 * SPAN_WARPS * 128 / SIZE;
+    static constexpr unsigned DEPTHS = SIZE / 128, KEY_TILES = SPAN_WARPS / DEPTHS;
+    static constexpr unsigned OF_WARP = SIZE / SPAN_WARPS, OF_LANE = OF_WARP / 8, VALUE_TILES = OF_WARP / 16;
+    static constexpr unsigned SCORE_STRIDE = KEYS + 8; /* against bank conflicts */
+    static_assert(KEY_TILES * 16 == KEYS && VALUE_TILES * 2 == OF_LANE, "all of a round is taken");
+};
+
+/* Eight neighbouring elements as a cache has them: bfloat16, or float32 where they are two terms. */
+template <unsigned TERMS>
+struct eight {
+    uint4 words[TERMS];
+};
+
+/* A lane's elements of a value, of which two bfloat16 are a word. */
+template <unsigned SIZE, unsigned TERMS>
+struct lane_value {
+    uint32_t words[decode_shape<SIZE>::OF_LANE / 2 * TERMS];
+};
+
+/* A place of the ring: as many bytes whatever the heads' size. */
+template <unsigned TERMS>
+constexpr unsigned PLACE_BYTES = 16 * SPAN_WARPS * 128 * 2 * TERMS;
+
+/* ---- Places -------------------------------------------------------------------------------------------- */
+
+/* Where 16 bytes of a row lie: swizzled, so that lanes that read keys, or values, side by side find them in
+ * different banks. */
+template <unsigned SIZE, unsigned TERMS>
+__device__ inline unsigned place_in_row(unsigned row, unsigned at, bool are_keys) {
+    const unsigned of_keys = TERMS > 1 ? row % 2 : row % 2 * 4,
+                   of_values = TERMS > 1 ? row / 4 % 2 + row / 8 % 2 * 4 : row / 4 % 4 * 2;
+    return row * (SIZE * 2 * TERMS) + (at ^ (are_keys ? of_keys : of_values)) * 16;
+}
+
+/* Eight elements of a key: number `at` of them. */
+template <unsigned SIZE, unsigned TERMS>
+__device__ inline eight<TERMS> load_eight(const uint8_t *rows, unsigned row, unsigned at) {
+    eight<TERMS> loaded;
+#pragma unroll
+    for (unsigned i = 0; i < TERMS; i++)
+        loaded.words[i] =
+            *reinterpret_cast<const uint4 *>(rows + place_in_row<SIZE, TERMS>(row, at * TERMS + i, true));
+    return loaded;
+}
+
+template <unsigned SIZE, unsigned TERMS>
+__device__ inline void store_eight(uint8_t *rows, unsigned row, unsigned at, bool is_key,
+                                   const eight<TERMS> &stored) {
+#pragma unroll
+    for (unsigned i = 0; i < TERMS; i++)
+        *reinterpret_cast<uint4 *>(rows + place_in_row<SIZE, TERMS>(row, at * TERMS + i, is_key)) =
+            stored.words[i];
+}
+
+/* A lane's elements of a value: number `at` of them. */
+template <unsigned SIZE, unsigned TERMS>
+__device__ inline lane_value<SIZE, TERMS> load_value(const uint8_t *rows, unsigned row, unsigned at) {
+    using loaded = lane_value<SIZE, TERMS>;
+    constexpr unsigned BYTES = sizeof(loaded), PIECE = BYTES < 16 ? BYTES : 16;
+    loaded value;
+#pragma unroll
+    for (unsigned i = 0; i < BYTES / PIECE; i++) {
+        const unsigned byte = at * BYTES + i * PIECE;
+        const uint8_t *from = rows + place_in_row<SIZE, TERMS>(row, byte / 16, false) + byte % 16;
+        if constexpr (PIECE == 16) {
+            const uint4 four = *reinterpret_cast<const uint4 *>(from);
+            value.words[4 * i] = four.x;
+            value.words[4 * i + 1] = four.y;
+            value.words[4 * i + 2] = four.z;
+            value.words[4 * i + 3] = four.w;
+        } else if constexpr (PIECE == 8) {
+            const uint2 two = *reinterpret_cast<const uint2 *>(from);
+            value.words[0] = two.x;
+            value.words[1] = two.y;
+        } else {
+            value.words[0] = *reinterpret_cast<const uint32_t *>(from);
+        }
+    }
+    return value;
+}
+
+template <unsigned SIZE, unsigned TERMS, bool ARE_KEYS>
+__device__ inline void store_eight(uint8_t *rows, unsigned row, unsigned at, const eight<TERMS> &stored) {
+#pragma unroll
+    for (unsigned i = 0; i < TERMS; i++)
+        *reinterpret_cast<uint4 *>(rows + place_in_row<SIZE, TERMS, ARE_KEYS>(row, at * TERMS + i)) =
+            stored.words[i];
+}
+
+/* ---- The token's own row ------------------------------------------------------------------------------- */
+
+/* A thread's eight elements of the token's own key or value; zeros in threads that have none. */
+struct own_elements {
+    float4 four[2];
+};
+
+template <unsigned SIZE>
+__device__ inline bool has_own_key() {
+    return threadIdx.x < SIZE / 8;
+}
+
+template <unsigned SIZE>
+__device__ inline bool has_own_value() {
+    return threadIdx.x >= SIZE / 8 && threadIdx.x < 2 * SIZE / 8;
+}
+
+template <unsigned SIZE>
+__device__ inline own_elements load_own(const attention &a, const query_tile &t) {
+    own_elements own = {};
+    if (threadIdx.x >= 2 * SIZE / 8)
+        return own;
+    const float4 *x = reinterpret_cast<const float4 *>(has_own_key<SIZE>() ? a.key : a.value) +
+                      ((t.first * a.keys.heads + t.kv_head) * (SIZE / 8) + threadIdx.x % (SIZE / 8)) * 2;
+    own.four[0] = x[0];
+    own.four[1] = x[1];
+    return own;
+}
+
+/* As the caches have them. */
+template <unsigned TERMS>
+__device__ inline eight<TERMS> as_cached(const own_elements &own) {
+    const float4 *x = own.four;
+    if constexpr (TERMS > 1)
+        return {{uint4{gb_float_bits(x[0].x), gb_float_bits(x[0].y), gb_float_bits(x[0].z),
+                       gb_float_bits(x[0].w)},
+                 uint4{gb_float_bits(x[1].x), gb_float_bits(x[1].y), gb_float_bits(x[1].z),
+                       gb_float_bits(x[1].w)}}};
+    else
+        return {{uint4{pack_bf16(x[0].x, x[0].y), pack_bf16(x[0].z, x[0].w), pack_bf16(x[1].x, x[1].y),
+                       pack_bf16(x[1].z, x[1].w)}}};
+}
+
+/* They go to the caches. */
+template <unsigned SIZE, unsigned TERMS>
+__device__ inline void append_own(const attention &a, const query_tile &t, const own_elements &own) {
+    if (threadIdx.x >= 2 * SIZE / 8)
+        return;
+    const cache &c = has_own_key<SIZE>() ? a.keys : a.values;
+    const unsigned row = (unsigned)a.positions[t.first] % (unsigned)c.capacity;
+    auto *slot = reinterpret_cast<eight<TERMS> *>(c.data + (size_t)a.slots[t.first] * c.slot_bytes);
+    const eight<TERMS> mine = as_cached<TERMS>(own);
+    slot[(row * c.heads + t.kv_head) * (SIZE / 8) + threadIdx.x % (SIZE / 8)] = mine;
+}
+
+/* ---- The ring ------------------------------------------------------------------------------------------ */
+
+constexpr unsigned NO_POSITION = ~0u;
+
+/* A block's rounds. */
+struct block_work {
+    const attention *a;
+    const launch_rounds *rounds;
+    unsigned across;     /* the kv head's and part's number */
+    unsigned begin, end; /* of the kv head's rounds; begin: of those that no piece has yet */
+    bool appends;        /* a token's own row is not in the caches yet */
+
+    /* The next piece that has spans; else one of none. */
+    __device__ piece take(unsigned keys) {
+        const piece p = first_piece(*a, keys, *rounds, begin, end);
+        begin = p.round + p.spans.rounds;
+        return p;
+    }
+};
+
+/* Positions j .. end - 1 of a piece. */
+struct positions_left {
+    unsigned j, end;
+};
+
+__device__ inline positions_left positions_of(const piece &p, unsigned keys) {
+    const unsigned after = p.spans.first + p.end * p.spans.size * keys;
+    return positions_left{p.spans.first + p.first * p.spans.size * keys,
+                          after < p.spans.end ? after : p.spans.end};
+}
+
+/* What is copied next. All threads of the block go through it together. */
+template <unsigned SIZE, unsigned TERMS>
+struct row_copies {
+    block_work work;
+    positions_left at;
+    unsigned own;                 /* the position whose row is not copied, or NO_POSITION */
+    const uint8_t *keys, *values; /* of the kv head in the slot */
+    unsigned row;                 /* of position at.j, in the ring of the cache */
+    unsigned place;               /* the next one */
+    bool are_values;
+
+    __device__ void take_piece() {
+        const piece p = work.take(decode_shape<SIZE>::KEYS);
+        at = positions_left{0, 0};
+        if (p.first == p.end)
+            return;
+        const attention &a = *work.a;
+        const size_t slot = (size_t)a.slots[p.token],
+                     head = heads_of(a, work.across).kv_head * (size_t)(SIZE * 2 * TERMS);
+        at = positions_of(p, decode_shape<SIZE>::KEYS);
+        own = work.appends && at.end == p.spans.end ? at.end - 1 : NO_POSITION;
+        keys = a.keys.data + slot * a.keys.slot_bytes + head;
+        values = a.values.data + slot * a.values.slot_bytes + head;
+        row = at.j % (unsigned)a.keys.capacity;
+    }
+
+    /* Begins the next copies, to the next place of so many. */
+    __device__ void begin_next(uint8_t *ring, unsigned places) {
+        if (at.j < at.end) {
+            copy_rows(are_values ? values : keys, ring + place * PLACE_BYTES<TERMS>);
+            if (are_values)
+                next_round();
+            are_values = !are_values;
+        }
+        commit_copies();
+        place = place + 1 < places ? place + 1 : 0;
+    }
+
+    __device__ void copy_rows(const uint8_t *head, uint8_t *to) const {
+        constexpr unsigned KEYS = decode_shape<SIZE>::KEYS;
+        if (row + KEYS <= work.a->keys.capacity && at.j + KEYS <= at.end && at.j + KEYS <= own)
+            copy_whole_round(head, to);
+        else
+            copy_some(head, to);
+    }
+
+    /* A thread's bytes of one of its rows: as many rows are copied at a time. */
+    static constexpr unsigned IN_ROW = SIZE * TERMS / 8, AT_ONCE = SPAN_THREADS / IN_ROW;
+
+    __device__ unsigned place_of(unsigned key) const {
+        return place_in_row<SIZE, TERMS>(key, threadIdx.x % IN_ROW, !are_values);
+    }
+
+    __device__ void copy_whole_round(const uint8_t *head, uint8_t *to) const {
+        const unsigned first = threadIdx.x / IN_ROW;
+        const size_t stride = work.a->keys.heads * (size_t)(SIZE * 2 * TERMS);
+        const uint8_t *from = head + threadIdx.x % IN_ROW * 16 + (row + first) * stride;
+#pragma unroll
+        for (unsigned i = 0; i < decode_shape<SIZE>::KEYS / AT_ONCE; i++) {
+            copy_16(to + place_of(first + i * AT_ONCE), from, true);
+            from += AT_ONCE * stride;
+        }
+    }
+
+    /* Rows past the end are zeros, and the token's own one for now. */
+    __device__ void copy_some(const uint8_t *head, uint8_t *to) const {
+        const unsigned capacity = (unsigned)work.a->keys.capacity;
+        const size_t stride = work.a->keys.heads * (size_t)(SIZE * 2 * TERMS);
+#pragma unroll 1
+        for (unsigned key = threadIdx.x / IN_ROW; key < decode_shape<SIZE>::KEYS; key += AT_ONCE) {
+            const bool is_there = at.j + key < at.end && at.j + key != own;
+            const unsigned wrapped = row + key < capacity ? row + key : row + key - capacity;
+            copy_16(to + place_of(key), head + threadIdx.x % IN_ROW * 16 + (is_there ? wrapped * stride : 0),
+                    is_there);
+        }
+    }
+
+    __device__ void next_round() {
+        constexpr unsigned KEYS = decode_shape<SIZE>::KEYS;
+        const unsigned capacity = (unsigned)work.a->keys.capacity;
+        at.j += KEYS;
+        row += KEYS;
+        row -= row >= capacity ? capacity : 0;
+        if (at.j >= at.end)
+            take_piece();
+    }
+};
+
+/* Waits for the thread's copies but the last `left` calls of begin_next. */
+__device__ inline void wait_for_rows(unsigned left) {
+    switch (left) {
+    case 0:
+        return wait_for_copies<0>();
+    case 1:
+        return wait_for_copies<1>();
+    case 2:
+        return wait_for_copies<2>();
+    case 3:
+        return wait_for_copies<3>();
+    case 4:
+        return wait_for_copies<4>();
+    default:
+        return wait_for_copies<5>();
+    }
+}
+
+} // namespace gb_cuda
+
+#endif

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How the blocks of a launch share the positions of its tokens: each has as many rounds of keys, one after
+ * the other, whatever the tokens' lengths (stream-K: Osama et al., 2023). A block has the spans that begin in
+ * its rounds, so that the cut depends on the batch and the spans do not.
+ */
+#ifndef GUMBEL_BACKENDS_CUDA_ATTENTION_ATTENTION_SHARE_CUH
+#define GUMBEL_BACKENDS_CUDA_ATTENTION_ATTENTION_SHARE_CUH
+
+#include "backends/cuda/attention/attention.cuh"
+
+namespace gb_cuda {
+
+constexpr unsigned SPAN_THREADS = 256, SPAN_WARPS = SPAN_THREADS / WARP;
+constexpr unsigned MOST_SPANS = WARP; /* of a token: a lane has one when they are added up */
+
+/* How many parts of a size there are, the last one maybe smaller. */
+__device__ inline unsigned parts_of(unsigned count, unsigned size) {
+    return (count + size - 1) / size;
+}
+
+/* A token's positions: spans of whole rounds, but for the last one. */
+struct token_spans {
+    unsigned first, end;   /* positions */
+    unsigned rounds, size; /* of all spans; of one */
+    unsigned count;
+};
+
+__device__ inline token_spans spans_of(const attention &a, unsigned position, unsigned keys) {
+    const unsigned first = (unsigned)first_read(a, position);
+    const unsigned rounds = parts_of(position + 1 - first, keys), size = parts_of(rounds, MOST_SPANS);
+    return token_spans{first, position + 1, rounds, size, parts_of(rounds, size)};
+}
+
+/* The tokens of a launch, up to SPAN_THREADS, in shared memory. */
+struct launch_rounds {
+    unsigned before[SPAN_THREADS + 1]; /* of a kv head before each token */
+    unsigned of_warp[SPAN_WARPS];
+};
+
+__device__ inline void count_rounds(const attention &a, unsigned keys, launch_rounds &rounds) {
+    const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    unsigned sum = 0;
+    if (threadIdx.x < a.tokens)
+        sum = spans_of(a, (unsigned)a.positions[threadIdx.x], keys).rounds;
+#pragma unroll
+    for (unsigned distance = 1; distance < WARP; distance *= 2) {
+        const unsigned before = __shfl_up_sync(0xffffffffu, sum, distance);
+        sum += lane >= distance ? before : 0;
+    }
+    if (lane == WARP - 1)
+        rounds.of_warp[warp] = sum;
+    __syncthreads();
+    for (unsigned w = 0; w < warp; w++)
+        sum += rounds.of_warp[w];
+    rounds.before[threadIdx.x + 1] = sum;
+    if (threadIdx.x == 0)
+        rounds.before[0] = 0;
+    __syncthreads();
+}
+
+/* The token that has a kv head's round number `round`. */
+__device__ inline unsigned token_of(const launch_rounds &rounds, unsigned tokens, unsigned round) {
+    unsigned first = 0, count = tokens;
+    while (count > 1) {
+        const unsigned half = count / 2;
+        first += rounds.before[first + half] <= round ? half : 0;
+        count -= half;
+    }
+    return first;
+}
+
+/* Spans first .. end - 1 of a token. */
+struct piece {
+    unsigned token;
+    token_spans spans;
+    unsigned round; /* that the first span of all begins with, of the kv head's */
+    unsigned first, end;
+
+    __device__ bool has_all() const {
+        return first == 0 && end == spans.count;
+    }
+};
+
+/* A launch's rounds as its blocks share them. Blocks side by side have the same rounds of different kv heads
+ * and parts, whose rows lie side by side in memory: `across` of them are a team. */
+struct team_share {
+    unsigned across, team, number; /* the block's team, and its number there */
+    unsigned each, rest;           /* rounds of a team; the first `rest` have one more */
+
+    __device__ unsigned first_of(unsigned of) const {
+        return of * each + (of < rest ? of : rest);
+    }
+    /* The team that has a round. */
+    __device__ unsigned team_with(unsigned round) const {
+        const unsigned of_longer = rest * (each + 1);
+        return round < of_longer ? round / (each + 1) : rest + (round - of_longer) / each;
+    }
+};
+
+__device__ inline team_share share_of(const attention &a, const launch_rounds &rounds) {
+    const unsigned across = (unsigned)a.keys.heads * a.parts, teams = gridDim.x / across,
+                   all = rounds.before[a.tokens];
+    return team_share{across, blockIdx.x / across, blockIdx.x % across, all / teams, all % teams};
+}
+
+/* The first piece with spans of a kv head's rounds begin .. end - 1, or one that has none. A call, because it
+ * is seldom needed and a launch's instructions come from memory. */
+__device__ static __noinline__ piece first_piece(const attention &a, unsigned keys,
+                                                 const launch_rounds &rounds, unsigned begin, unsigned end) {
+    piece p = {};
+    p.round = end;
+    while (begin < end) {
+        p.token = token_of(rounds, (unsigned)a.tokens, begin);
+        p.spans = spans_of(a, (unsigned)a.positions[p.token], keys);
+        p.round = rounds.before[p.token];
+        const unsigned after = p.round + p.spans.rounds;
+        p.first = parts_of(begin - p.round, p.spans.size);
+        p.end = parts_of((end < after ? end : after) - p.round, p.spans.size);
+        if (p.first < p.end)
+            break;
+        begin = after;
+    }
+    return p;
+}
+
+} // namespace gb_cuda
+
+#endif

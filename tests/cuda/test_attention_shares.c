@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Attention of decode, whose blocks share the positions of all tokens of a launch: tokens of very different
+ * lengths have the bits that they have alone, however their spans were cut, and are near the sums in double.
+ */
+#include "cuda/attention_case.h"
+
+enum { MOST_ROWS = 90 };
+
+/* So many kv heads that few blocks have one, and each of these several tokens' spans. */
+static const attention_case cases[] = {
+    {640, 44, 44, 128, 128, 0, 640, GB_BF16, 0.1, true},
+    {600, 33, 33, 128, 128, 300, 310, GB_BF16, 0.1, true},
+    {400, 72, 24, 256, 256, 0, 400, GB_BF16, 0.06, true},
+    {300, 44, 44, 256, 256, 0, 300, GB_F32, 0.06, true},
+    {1100, 2, 1, 512, 512, 0, 1100, GB_BF16, 0.04, true}, /* spans of two rounds */
+    {1100, 40, 40, 512, 512, 0, 1100, GB_BF16, 0.04, true},
+};
+
+/* Every slot has all of the case's keys, or values, up to its first position, as a cache has them. */
+static gb_cuda_tensor filled_cache(const attention_case *c, const float *x, size_t size,
+                                   const size_t first_of_slot[ATTENTION_SLOTS]) {
+    gb_cuda_tensor cache = {.dtype = c->cache, .rank = 3, .dims = {c->capacity, c->kv_heads, size}};
+    const size_t width = c->kv_heads * size, element = gb_dtype_size(c->cache);
+    cache.slot_bytes = gb_cuda_elements(&cache) * element;
+    uint8_t *host = calloc(ATTENTION_SLOTS, cache.slot_bytes);
+    assert_non_null(host);
+    for (size_t s = 0; s < ATTENTION_SLOTS; s++)
+        for (size_t n = 0; n < first_of_slot[s]; n++)
+            for (size_t i = 0; i < width; i++) {
+                void *to = host + s * cache.slot_bytes + (n % c->capacity * width + i) * element;
+                const uint16_t rounded = gb_bf16_from_float(x[n * width + i]);
+                if (c->cache == GB_BF16)
+                    memcpy(to, &rounded, element);
+                else
+                    memcpy(to, &x[n * width + i], element);
+            }
+    cache.data = device_copy(host, ATTENTION_SLOTS * cache.slot_bytes);
+    free(host);
+    return cache;
+}
+
+static void check_together(const attention_case *c, uint64_t *random) {
+    const size_t first_of_slot[ATTENTION_SLOTS] = {c->tokens - 1, c->tokens / 3, 30};
+    const size_t width = c->heads * c->value_size;
+    tokens t = random_tokens(c, random);
+    gb_cuda_tensor caches[2] = {filled_cache(c, t.key, c->key_size, first_of_slot),
+                                filled_cache(c, t.value, c->value_size, first_of_slot)};
+    float *together = malloc(ATTENTION_SLOTS * width * sizeof *together),
+          *alone = malloc(width * sizeof *alone);
+    assert_true(together && alone);
+    attend(c, &t, caches, (attention_batch){0, 1, 0, ATTENTION_SLOTS, false, first_of_slot}, together);
+    for (size_t s = 0; s < ATTENTION_SLOTS; s++) {
+        attend(c, &t, caches, (attention_batch){first_of_slot[s], 1, s, 1, false, NULL}, alone);
+        assert_memory_equal(together + s * width, alone, width * sizeof *alone);
+        for (size_t h = 0; h < c->heads; h += 11)
+            assert_row(c, &t, first_of_slot[s], h, false, alone + h * c->value_size, 2e-5);
+    }
+    free_on_device(&caches[0]);
+    free_on_device(&caches[1]);
+    free_tokens(&t);
+    free(together);
+    free(alone);
+}
+
+static void lengths_may_differ(void **unused) {
+    (void)unused;
+    uint64_t random = 17;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        check_together(&cases[i], &random);
+}
+
+/* More tokens than one launch takes, of drafts. */
+static void rows_may_be_many(void **unused) {
+    (void)unused;
+    const attention_case c = {300, 2, 2, 128, 128, 0, 300, GB_BF16, 0.1, true};
+    const size_t first_of_slot[ATTENTION_SLOTS] = {200, 0, 77}, width = c.heads * c.value_size;
+    uint64_t random = 19;
+    tokens t = random_tokens(&c, &random);
+    gb_cuda_tensor caches[2] = {filled_cache(&c, t.key, c.key_size, first_of_slot),
+                                filled_cache(&c, t.value, c.value_size, first_of_slot)};
+    float *together = malloc((size_t)ATTENTION_SLOTS * MOST_ROWS * width * sizeof *together),
+          *alone = malloc(width * sizeof *alone);
+    assert_true(together && alone);
+    attend(&c, &t, caches, (attention_batch){0, MOST_ROWS, 0, ATTENTION_SLOTS, false, first_of_slot},
+           together);
+    for (size_t s = 0; s < ATTENTION_SLOTS; s++)
+        for (size_t n = 0; n < MOST_ROWS; n += 17) {
+            attend(&c, &t, caches, (attention_batch){first_of_slot[s] + n, 1, s, 1, false, NULL}, alone);
+            assert_memory_equal(together + (s * MOST_ROWS + n) * width, alone, width * sizeof *alone);
+        }
+    free_on_device(&caches[0]);
+    free_on_device(&caches[1]);
+    free_tokens(&t);
+    free(together);
+    free(alone);
+}
+
+int main(void) {
+    need_device();
+    const struct CMUnitTest tests[] = {cmocka_unit_test(lengths_may_differ),
+                                       cmocka_unit_test(rows_may_be_many)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
