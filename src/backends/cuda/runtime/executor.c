@@ -63,12 +63,11 @@ static bool can_capture(const gb_cuda_executor *e) {
 /* Enqueues the step that is bound, or a part of it. */
 static gumbel_status launch(gb_cuda_executor *e, gb_cuda_step_part part, gumbel_error *error) {
     const gb_cuda_step_sizes *sizes = &e->launches.sizes;
-    gb_cuda_graph *graph =
-        can_capture(e) ? gb_cuda_graphs_find(&e->graphs, sizes->tokens, sizes->rows, sizes->runs.count, part)
-                       : NULL;
     e->part = part;
-    if (!graph)
+    if (!can_capture(e))
         return enqueue(e, error);
+    gb_cuda_graph *graph =
+        gb_cuda_graphs_find(&e->graphs, sizes->tokens, sizes->rows, sizes->runs.count, part);
     if (!graph->instance) {
         gumbel_status status = gb_cuda_graph_capture(graph, e->stream, enqueue, e, error);
         if (status != GUMBEL_OK && graph->has_failed)

@@ -3,17 +3,35 @@
 
 #include "backends/cuda/runtime/device.h"
 
-gb_cuda_graph *gb_cuda_graphs_find(gb_cuda_graphs *graphs, uint32_t tokens, uint32_t rows, uint32_t runs,
-                                   gb_cuda_step_part part) {
+/* A place for another graph: a new one, or that of the least recently used. */
+static gb_cuda_graph *free_place(gb_cuda_graphs *graphs) {
+    if (graphs->count < GB_CUDA_MOST_GRAPHS)
+        return &graphs->graphs[graphs->count++];
+    gb_cuda_graph *oldest = &graphs->graphs[0];
+    for (uint32_t i = 1; i < graphs->count; i++)
+        if (graphs->graphs[i].last_use < oldest->last_use)
+            oldest = &graphs->graphs[i];
+    if (oldest->instance)
+        cudaGraphExecDestroy(oldest->instance); /* frees it when it has run */
+    return oldest;
+}
+
+static gb_cuda_graph *find(gb_cuda_graphs *graphs, uint32_t tokens, uint32_t rows, uint32_t runs,
+                           gb_cuda_step_part part) {
     for (uint32_t i = 0; i < graphs->count; i++)
         if (graphs->graphs[i].tokens == tokens && graphs->graphs[i].rows == rows &&
             graphs->graphs[i].runs == runs && graphs->graphs[i].part == part)
             return &graphs->graphs[i];
-    if (graphs->count == GB_CUDA_MOST_GRAPHS)
-        return NULL;
-    gb_cuda_graph *created = &graphs->graphs[graphs->count++];
+    gb_cuda_graph *created = free_place(graphs);
     *created = (gb_cuda_graph){.tokens = tokens, .rows = rows, .runs = runs, .part = part};
     return created;
+}
+
+gb_cuda_graph *gb_cuda_graphs_find(gb_cuda_graphs *graphs, uint32_t tokens, uint32_t rows, uint32_t runs,
+                                   gb_cuda_step_part part) {
+    gb_cuda_graph *found = find(graphs, tokens, rows, runs, part);
+    found->last_use = ++graphs->searches;
+    return found;
 }
 
 gumbel_status gb_cuda_graph_capture(gb_cuda_graph *graph, cudaStream_t stream,

@@ -25,14 +25,17 @@ typedef struct gb_cuda_graph {
     gb_cuda_step_part part;
     cudaGraphExec_t instance; /* NULL: not captured */
     bool has_failed;          /* to be captured, once */
+    uint64_t last_use;        /* number of the search that found it last */
 } gb_cuda_graph;
 
 typedef struct gb_cuda_graphs {
     gb_cuda_graph graphs[GB_CUDA_MOST_GRAPHS];
     uint32_t count;
+    uint64_t searches;
 } gb_cuda_graphs;
 
-/* The graph of a batch's size, captured or not. NULL where there are too many sizes. */
+/* The graph of a batch's size, captured or not. Where there are too many sizes, it takes the place of the one
+ * that was not needed for longest, whose last steps may still run. */
 gb_cuda_graph *gb_cuda_graphs_find(gb_cuda_graphs *graphs, uint32_t tokens, uint32_t rows, uint32_t runs,
                                    gb_cuda_step_part part);
 
