@@ -153,7 +153,8 @@ __device__ inline void weigh(round_memory<SIZE> &shared, unsigned count, softmax
         scores[i] = j < count ? scores[i] : -INFINITY;
         largest = larger(scores[i], largest);
     }
-    largest = warp_max(largest); /* all lanes have their scores */
+    __syncwarp(); /* weights are written where other lanes read scores */
+    largest = warp_max(largest);
     const float correction = exp2_fast(so_far.largest - largest);
 #pragma unroll
     for (unsigned i = 0; i < KEYS / WARP; i++) {
