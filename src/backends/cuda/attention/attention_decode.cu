@@ -10,11 +10,11 @@
 
 using namespace gb_cuda;
 
-constexpr unsigned MOST_PLACES = 6;
+constexpr unsigned MOST_STAGES = 6;
 
 struct decoding {
     attention a;
-    unsigned places; /* of the ring: 2 .. MOST_PLACES */
+    unsigned stages; /* of the ring: 2 .. MOST_STAGES */
     bool appends;    /* the block of the last span stores the token's own key and value */
     shared_parts parts;
     prepared_rows prepared; /* of all heads as one row */
@@ -33,8 +33,8 @@ struct decode_memory {
 
 /* The ring lies before the rest. */
 template <unsigned SIZE, unsigned TERMS>
-static constexpr size_t shared_bytes(unsigned places) {
-    return places * (size_t)PLACE_BYTES<TERMS> + sizeof(decode_memory<SIZE>);
+static constexpr size_t shared_bytes(unsigned stages) {
+    return stages * (size_t)STAGE_BYTES<TERMS> + sizeof(decode_memory<SIZE>);
 }
 
 /* ---- Results ------------------------------------------------------------------------------------------- */
@@ -127,30 +127,30 @@ __device__ static bool close_piece(const decoding &d, const piece &p, const team
     return true;
 }
 
-/* The ring as the products go through it. */
+/* The stage of the ring that the products are at. */
 template <unsigned TERMS>
-struct ring_place {
+struct row_stage {
     uint8_t *ring;
-    unsigned places, place;
+    unsigned stages, stage;
 
     __device__ uint8_t *rows() const {
-        return ring + place * PLACE_BYTES<TERMS>;
+        return ring + stage * STAGE_BYTES<TERMS>;
     }
     __device__ void next() {
-        place = place + 1 < places ? place + 1 : 0;
+        stage = stage + 1 < stages ? stage + 1 : 0;
     }
 };
 
 /* A round of keys, of which `count` are the span's and number `own`, if there is one, is the token's own.
  * close: what is done when its softmax is, by the query's warp. */
 template <unsigned SIZE, unsigned TERMS, typename Close>
-__device__ static void attend_round(ring_place<TERMS> &ring, row_copies<SIZE, TERMS> &copies,
+__device__ static void attend_round(row_stage<TERMS> &ring, row_copies<SIZE, TERMS> &copies,
                                     const own_elements &elements, unsigned own, unsigned count,
                                     unsigned queries, softmax &so_far, lane_sums<SIZE> &sums,
                                     round_memory<SIZE> &shared, Close close) {
     eight<TERMS> keys[4][2];
     const bool has_own = own != NO_POSITION;
-    wait_for_rows(ring.places - 2);
+    wait_for_rows(ring.stages - 2);
     if (has_own)
         __syncthreads(); /* others have copied zeros there */
     if (has_own && has_own_key<SIZE>())
@@ -161,13 +161,13 @@ __device__ static void attend_round(ring_place<TERMS> &ring, row_copies<SIZE, TE
     __syncthreads();
 #pragma unroll 1
     for (unsigned i = 0; i < 2; i++) /* where these keys and the last round's values were */
-        copies.begin_next(ring.ring, ring.places);
+        copies.begin_next(ring.ring, ring.stages);
     ring.next();
     if (threadIdx.x / WARP < queries) {
         weigh<SIZE>(shared, count, so_far);
         close(so_far);
     }
-    wait_for_rows(ring.places - 1);
+    wait_for_rows(ring.stages - 1);
     if (has_own)
         __syncthreads();
     if (has_own && has_own_value<SIZE>())
@@ -180,7 +180,7 @@ __device__ static void attend_round(ring_place<TERMS> &ring, row_copies<SIZE, TE
 /* Goes through a piece, whose rows are on their way. */
 template <unsigned SIZE, unsigned TERMS>
 __device__ static void attend_piece(const decoding &d, const piece &p, const team_share &share,
-                                    ring_place<TERMS> &ring, row_copies<SIZE, TERMS> &copies,
+                                    row_stage<TERMS> &ring, row_copies<SIZE, TERMS> &copies,
                                     decode_memory<SIZE> &shared) {
     constexpr unsigned KEYS = decode_shape<SIZE>::KEYS;
     query_tile t = heads_of(d.a, share.number);
@@ -222,7 +222,7 @@ template <unsigned SIZE, unsigned TERMS>
 static __global__ void __launch_bounds__(SPAN_THREADS, 1) run_attention_decode(GB_GRID_CONSTANT decoding d) {
     GB_DYNAMIC_SHARED(uint8_t, memory);
     decode_memory<SIZE> &shared =
-        *reinterpret_cast<decode_memory<SIZE> *>(memory + d.places * PLACE_BYTES<TERMS>);
+        *reinterpret_cast<decode_memory<SIZE> *>(memory + d.stages * STAGE_BYTES<TERMS>);
     let_next_begin();
     fetch_parameters(d);
     if (!d.appends) /* the kernel before this one wrote to the caches */
@@ -236,11 +236,11 @@ static __global__ void __launch_bounds__(SPAN_THREADS, 1) run_attention_decode(G
     copies.work = work;
     copies.take_piece();
 #pragma unroll 1
-    for (unsigned i = 0; i + 1 < d.places; i++)
-        copies.begin_next(memory, d.places);
+    for (unsigned i = 0; i + 1 < d.stages; i++)
+        copies.begin_next(memory, d.stages);
     if (d.appends)
         wait_for_earlier();
-    ring_place<TERMS> ring = {memory, d.places, 0};
+    row_stage<TERMS> ring = {memory, d.stages, 0};
     for (piece p = work.take(decode_shape<SIZE>::KEYS); p.first < p.end;
          p = work.take(decode_shape<SIZE>::KEYS))
         attend_piece<SIZE, TERMS>(d, p, share, ring, copies, shared);
@@ -271,32 +271,32 @@ static shared_parts parts_in(const gb_cuda_scratch *scratch, const attention &a,
                         scratch->arrivals};
 }
 
-/* Places that a block has memory for; 0: fewer than two. */
+/* Stages that a block has memory for; 0: fewer than two. */
 template <unsigned SIZE, unsigned TERMS>
-static unsigned count_places() {
-    unsigned places = MOST_PLACES / TERMS;
-    while (places > 1 && shared_bytes<SIZE, TERMS>(places) > most_shared_bytes())
-        places--;
-    return places > 1 ? places : 0;
+static unsigned count_stages() {
+    unsigned stages = MOST_STAGES / TERMS;
+    while (stages > 1 && shared_bytes<SIZE, TERMS>(stages) > most_shared_bytes())
+        stages--;
+    return stages > 1 ? stages : 0;
 }
 
 bool gb_cuda::decode_fits(const attention &a) {
     const unsigned size = (unsigned)a.keys.size;
     if (a.terms > 1)
-        return (size == 128   ? count_places<128, 2>()
-                : size == 256 ? count_places<256, 2>()
-                              : count_places<512, 2>()) > 0;
-    return (size == 128   ? count_places<128, 1>()
-            : size == 256 ? count_places<256, 1>()
-                          : count_places<512, 1>()) > 0;
+        return (size == 128   ? count_stages<128, 2>()
+                : size == 256 ? count_stages<256, 2>()
+                              : count_stages<512, 2>()) > 0;
+    return (size == 128   ? count_stages<128, 1>()
+            : size == 256 ? count_stages<256, 1>()
+                          : count_stages<512, 1>()) > 0;
 }
 
 template <unsigned SIZE, unsigned TERMS>
 static void launch_decode(decoding d, unsigned blocks, gb_cuda_launch_list *launches) {
     const auto kernel = run_attention_decode<SIZE, TERMS>;
-    d.places = count_places<SIZE, TERMS>();
+    d.stages = count_stages<SIZE, TERMS>();
     add_launch(launches, "attention_decode", kernel, blocks, SPAN_THREADS,
-               shared_bytes<SIZE, TERMS>(d.places), d);
+               shared_bytes<SIZE, TERMS>(d.stages), d);
 }
 
 template <unsigned TERMS>

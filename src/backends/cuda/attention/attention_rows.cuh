@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Cached rows on their way to a block of decode: a ring of places in shared memory, each for the keys or the
+ * Cached rows on their way to a block of decode: a ring of stages in shared memory, each for the keys or the
  * values of a round. The copies run ahead of the products through all of the block's pieces, and begin before
  * earlier kernels end, because earlier steps wrote the rows.
  */
@@ -35,11 +35,11 @@ struct lane_value {
     uint32_t words[decode_shape<SIZE>::OF_LANE / 2 * TERMS];
 };
 
-/* A place of the ring: as many bytes whatever the heads' size. */
+/* A stage of the ring: as many bytes whatever the heads' size. */
 template <unsigned TERMS>
-constexpr unsigned PLACE_BYTES = 16 * SPAN_WARPS * 128 * 2 * TERMS;
+constexpr unsigned STAGE_BYTES = 16 * SPAN_WARPS * 128 * 2 * TERMS;
 
-/* ---- Places -------------------------------------------------------------------------------------------- */
+/* ---- Rows in a stage ----------------------------------------------------------------------------------- */
 
 /* Where 16 bytes of a row lie: swizzled, so that lanes that read keys, or values, side by side find them in
  * different banks. */
@@ -95,14 +95,6 @@ __device__ inline lane_value<SIZE, TERMS> load_value(const uint8_t *rows, unsign
         }
     }
     return value;
-}
-
-template <unsigned SIZE, unsigned TERMS, bool ARE_KEYS>
-__device__ inline void store_eight(uint8_t *rows, unsigned row, unsigned at, const eight<TERMS> &stored) {
-#pragma unroll
-    for (unsigned i = 0; i < TERMS; i++)
-        *reinterpret_cast<uint4 *>(rows + place_in_row<SIZE, TERMS, ARE_KEYS>(row, at * TERMS + i)) =
-            stored.words[i];
 }
 
 /* ---- The token's own row ------------------------------------------------------------------------------- */
@@ -199,7 +191,7 @@ struct row_copies {
     unsigned own;                 /* the position whose row is not copied, or NO_POSITION */
     const uint8_t *keys, *values; /* of the kv head in the slot */
     unsigned row;                 /* of position at.j, in the ring of the cache */
-    unsigned place;               /* the next one */
+    unsigned stage;               /* the next one */
     bool are_values;
 
     __device__ void take_piece() {
@@ -217,16 +209,16 @@ struct row_copies {
         row = at.j % (unsigned)a.keys.capacity;
     }
 
-    /* Begins the next copies, to the next place of so many. */
-    __device__ void begin_next(uint8_t *ring, unsigned places) {
+    /* Begins the next copies, to the next stage of so many. */
+    __device__ void begin_next(uint8_t *ring, unsigned stages) {
         if (at.j < at.end) {
-            copy_rows(are_values ? values : keys, ring + place * PLACE_BYTES<TERMS>);
+            copy_rows(are_values ? values : keys, ring + stage * STAGE_BYTES<TERMS>);
             if (are_values)
                 next_round();
             are_values = !are_values;
         }
         commit_copies();
-        place = place + 1 < places ? place + 1 : 0;
+        stage = stage + 1 < stages ? stage + 1 : 0;
     }
 
     __device__ void copy_rows(const uint8_t *head, uint8_t *to) const {
