@@ -280,15 +280,21 @@ static unsigned count_stages() {
     return stages > 1 ? stages : 0;
 }
 
+/* f of the size of the heads and the terms, as types. */
+template <typename F>
+static auto with_shape(const attention &a, F f) {
+    const auto with_terms = [&](auto terms) {
+        return a.keys.size == 128   ? f(fixed<128>(), terms)
+               : a.keys.size == 256 ? f(fixed<256>(), terms)
+                                    : f(fixed<512>(), terms);
+    };
+    return a.terms > 1 ? with_terms(fixed<2>()) : with_terms(fixed<1>());
+}
+
 bool gb_cuda::decode_fits(const attention &a) {
-    const unsigned size = (unsigned)a.keys.size;
-    if (a.terms > 1)
-        return (size == 128   ? count_stages<128, 2>()
-                : size == 256 ? count_stages<256, 2>()
-                              : count_stages<512, 2>()) > 0;
-    return (size == 128   ? count_stages<128, 1>()
-            : size == 256 ? count_stages<256, 1>()
-                          : count_stages<512, 1>()) > 0;
+    return with_shape(a, [](auto size, auto terms) {
+        return count_stages<decltype(size)::value, decltype(terms)::value>() > 0;
+    });
 }
 
 template <unsigned SIZE, unsigned TERMS>
@@ -297,16 +303,6 @@ static void launch_decode(decoding d, unsigned blocks, gb_cuda_launch_list *laun
     d.stages = count_stages<SIZE, TERMS>();
     add_launch(launches, "attention_decode", kernel, blocks, SPAN_THREADS,
                shared_bytes<SIZE, TERMS>(d.stages), d);
-}
-
-template <unsigned TERMS>
-static void launch_size(const decoding &d, unsigned blocks, gb_cuda_launch_list *launches) {
-    if (d.a.keys.size == 128)
-        launch_decode<128, TERMS>(d, blocks, launches);
-    else if (d.a.keys.size == 256)
-        launch_decode<256, TERMS>(d, blocks, launches);
-    else
-        launch_decode<512, TERMS>(d, blocks, launches);
 }
 
 /* The call's tokens first .. first + count - 1. */
@@ -335,9 +331,8 @@ void gb_cuda::attend_decode(attention a, const prepared_rows &prepared, const gb
         d.first_row = first;
         const unsigned blocks = count_blocks(d.a);
         d.parts = parts_in(scratch, d.a, blocks);
-        if (a.terms > 1)
-            launch_size<2>(d, blocks, launches);
-        else
-            launch_size<1>(d, blocks, launches);
+        with_shape(a, [&](auto size, auto terms) {
+            launch_decode<decltype(size)::value, decltype(terms)::value>(d, blocks, launches);
+        });
     }
 }

@@ -61,6 +61,7 @@ __device__ inline eight<TERMS> load_eight(const uint8_t *rows, unsigned row, uns
     return loaded;
 }
 
+/* The same of a key or a value, to a stage. */
 template <unsigned SIZE, unsigned TERMS>
 __device__ inline void store_eight(uint8_t *rows, unsigned row, unsigned at, bool is_key,
                                    const eight<TERMS> &stored) {
@@ -188,12 +189,13 @@ template <unsigned SIZE, unsigned TERMS>
 struct row_copies {
     block_work work;
     positions_left at;
-    unsigned own;                 /* the position whose row is not copied, or NO_POSITION */
+    unsigned own;                 /* the position whose row is not in the cache yet, or NO_POSITION */
     const uint8_t *keys, *values; /* of the kv head in the slot */
     unsigned row;                 /* of position at.j, in the ring of the cache */
     unsigned stage;               /* the next one */
     bool are_values;
 
+    /* Goes to the next piece, if there is one. */
     __device__ void take_piece() {
         const piece p = work.take(decode_shape<SIZE>::KEYS);
         at = positions_left{0, 0};
@@ -247,7 +249,7 @@ struct row_copies {
         }
     }
 
-    /* Rows past the end are zeros, and the token's own one for now. */
+    /* Rows past the end are zeros; so is the token's own one, over which store_eight puts it. */
     __device__ void copy_some(const uint8_t *head, uint8_t *to) const {
         const unsigned capacity = (unsigned)work.a->keys.capacity;
         const size_t stride = work.a->keys.heads * (size_t)(SIZE * 2 * TERMS);

@@ -26,6 +26,7 @@ struct token_spans {
     unsigned count;
 };
 
+/* The spans of a token at that position; keys: of a round. */
 __device__ inline token_spans spans_of(const attention &a, unsigned position, unsigned keys) {
     const unsigned first = (unsigned)first_read(a, position);
     const unsigned rounds = parts_of(position + 1 - first, keys), size = parts_of(rounds, MOST_SPANS);
@@ -38,6 +39,7 @@ struct launch_rounds {
     unsigned of_warp[SPAN_WARPS];
 };
 
+/* Fills them in. All threads of the block call it, and may read them behind it. */
 __device__ inline void count_rounds(const attention &a, unsigned keys, launch_rounds &rounds) {
     const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     unsigned sum = 0;
@@ -88,6 +90,7 @@ struct team_share {
     unsigned across, team, number; /* the block's team, and its number there */
     unsigned each, rest;           /* rounds of a team; the first `rest` have one more */
 
+    /* The first round of a team, or of none behind the last one. */
     __device__ unsigned first_of(unsigned of) const {
         return of * each + (of < rest ? of : rest);
     }
@@ -98,6 +101,7 @@ struct team_share {
     }
 };
 
+/* Of this block. Grid: [teams * across]. */
 __device__ inline team_share share_of(const attention &a, const launch_rounds &rounds) {
     const unsigned across = (unsigned)a.keys.heads * a.parts, teams = gridDim.x / across,
                    all = rounds.before[a.tokens];

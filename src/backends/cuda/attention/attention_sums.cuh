@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sums of values over spans (split-K), each beside its own largest score: groups of eight spans are added up
- * in order, then the groups, wherever they were computed. A block adds up what it has itself in registers;
- * the rest it leaves in memory, and the last of the blocks that share a group or a head goes on (Dao et al.,
- * Flash-Decoding, 2023).
+ * Sums of values over spans (split-K), each beside its own largest score, are added up in order, wherever
+ * they were computed. The block that has a token's first spans adds up what it has in registers, others leave
+ * each span in memory, and the last of them goes on (Dao et al., Flash-Decoding, 2023).
  */
 #ifndef GUMBEL_BACKENDS_CUDA_ATTENTION_ATTENTION_SUMS_CUH
 #define GUMBEL_BACKENDS_CUDA_ATTENTION_ATTENTION_SUMS_CUH
 
-#include "backends/cuda/attention/attention_span.cuh"
+#include "backends/cuda/attention/attention_round.cuh"
 #include "backends/cuda/device/last_block.cuh"
 
 namespace gb_cuda {
@@ -34,7 +33,7 @@ struct sums_memory {
     factors counted[MOST_SPANS][SPAN_QUERIES];
 };
 
-/* Adds a softmax to another. */
+/* Adds a softmax to another; returns what the sums of values count for then. */
 __device__ inline factors add_softmax(softmax &total, const softmax &added) {
     const float largest = larger(total.largest, added.largest);
     const factors counted = {exp2_fast(total.largest - largest), exp2_fast(added.largest - largest)};
@@ -81,6 +80,7 @@ __device__ inline void store_sums(const lane_sums<SIZE> &sums, unsigned queries,
 
 /* ---- Parts in memory ----------------------------------------------------------------------------------- */
 
+/* Part number `number` of a block's place: [SPAN_QUERIES, SIZE / 4] sums, and [SPAN_QUERIES] softmaxes. */
 template <unsigned SIZE>
 __device__ inline float4 *sums_of_part(const shared_parts &parts, unsigned block, unsigned number) {
     return parts.sums + ((size_t)block * MOST_SPANS + number) * SPAN_QUERIES * (SIZE / 4);

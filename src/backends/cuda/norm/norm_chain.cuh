@@ -22,8 +22,8 @@ struct norm_chain {
     const void *scale; /* or NULL */
     gb_dtype scale_dtype;
     float *first_stored, *added_stored, *scaled_stored, *last_stored; /* or NULL */
-    prepared_rows prepared;                                           /* of the last result; */
-    row_rounding rounded; /* by norm_chain.cu, likewise: one of the two, or none */
+    prepared_rows prepared;                                           /* of the last result */
+    row_rounding rounded; /* the same, by norm_chain.cu: one of the two, or none */
     unsigned width;
 };
 

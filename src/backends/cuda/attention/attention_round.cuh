@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A round of keys of a decode token, from shared memory (attention_rows.cuh): scores, weights and the sum of
- * values for up to eight query heads of a kv head.
- *
- * Queries and weights enter the products as two bfloat16 terms, high + low, which keep 16 bits. Cached rows
- * are bfloat16 (TERMS 1) or float32, which enter as two terms as well (2), without the product of the low
- * ones.
+ * values for up to eight query heads of a kv head. Queries and weights enter the products as two bfloat16
+ * terms, high + low, which keep 16 bits. Cached rows are bfloat16 (TERMS 1) or float32, which enter as two
+ * terms as well (2), without the product of the low ones.
  */
-#ifndef GUMBEL_BACKENDS_CUDA_ATTENTION_ATTENTION_SPAN_CUH
-#define GUMBEL_BACKENDS_CUDA_ATTENTION_ATTENTION_SPAN_CUH
+#ifndef GUMBEL_BACKENDS_CUDA_ATTENTION_ATTENTION_ROUND_CUH
+#define GUMBEL_BACKENDS_CUDA_ATTENTION_ATTENTION_ROUND_CUH
 
 #include "backends/cuda/attention/attention_rows.cuh"
 
