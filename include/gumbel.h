@@ -207,7 +207,7 @@ typedef struct gumbel_program_info {
     const char *name;           /* the checkpoint's name, may be "" */
     uint32_t vocab_size;        /* token ids are 0 .. vocab_size-1 */
     uint32_t max_context;       /* positions a session can hold */
-    uint32_t prefill_chunk;     /* tokens of one session in one step, at most */
+    uint32_t prefill_chunk;     /* tokens of one session in one step that its rings have room for */
     bool use_sampling;          /* the program ends in its sampler; false: exported with --logits */
     const int32_t *stop_tokens; /* generation stops after one of these */
     size_t stop_token_count;
@@ -589,6 +589,10 @@ typedef struct gumbel_engine_options {
                               is reserved for so many more rows of each slot */
     gumbel_observe_callback observe; /* NULL: none. The CPU backend's; others refuse it */
     void *observe_user;
+    uint32_t prefill_chunk; /* tokens of one session in one step, at most: up to max_context, or what the
+                               rings of a program with windows have room for, and above 64 a multiple of 64.
+                               0: as the backend likes and has memory for, and at least the program's; with
+                               step_tokens just that */
 } gumbel_engine_options;
 
 /* Prepares a program for running: reserves caches and scratch, starts the threads. options may be NULL. The
@@ -724,7 +728,7 @@ typedef struct gumbel_request {
     size_t size;                     /* the same in all requests of a step */
     gumbel_session *session;         /* each session at most once per step */
     const int32_t *tokens;           /* run after the session's position */
-    size_t token_count;              /* 1 .. prefill_chunk */
+    size_t token_count;              /* 1 .. the engine's prefill_chunk */
     gumbel_result *result;           /* gets the successor of the last token; NULL: it is not wanted */
     const gumbel_sampling *sampling; /* NULL: gumbel_sampling_defaults of the program */
     bool wants_logprob;              /* give the token's log-probability */

@@ -11,7 +11,9 @@
 
 typedef struct gb_backend_options {
     uint32_t slots, max_context, step_tokens;
-    uint32_t draft_tokens; /* of one slot in a step, at most */
+    uint32_t prefill_chunk; /* of one slot in a step, at most */
+    uint32_t least_chunk;   /* a backend that lacks memory may halve prefill_chunk down to this */
+    uint32_t draft_tokens;  /* draft tokens of one slot in a step, at most */
     int threads;
     const char *cpu_isa; /* NULL: the best there is */
     bool fuse, snapshots;
@@ -23,6 +25,11 @@ typedef struct gb_backend_options {
     gumbel_observe_callback observe; /* NULL: what products take in is not reported */
     void *observe_user;
 } gb_backend_options;
+
+/* Tokens of a step whose chunk is shorter by as much. */
+static inline uint32_t gb_step_tokens_with(const gb_backend_options *options, uint32_t chunk) {
+    return options->step_tokens - (options->prefill_chunk - chunk);
+}
 
 /* Rows of a step, at most. */
 static inline uint32_t gb_most_rows(const gb_backend_options *options) {
@@ -90,6 +97,7 @@ struct gb_backend {
     char description[96];    /* "cpu avx512 2 threads" */
     uint32_t threads;        /* of the CPU that compute; 0: it computes elsewhere */
     uint32_t most_following; /* longest lookahead; 0: no step is announced */
+    uint32_t prefill_chunk;  /* that it has memory for; 0: that of the options */
     gb_reuse reuse;
 };
 

@@ -4,15 +4,51 @@
 #include "base/versioned.h"
 #include "program/verify/verifier.h"
 #include "run/handles.h"
+#include "run/prefill_chunk.h"
 
 #include <limits.h>
 #include <stdio.h>
 
-/* The caller's options with every default filled in. */
+/* The caller's options with every default filled in, and what goes with them. */
+typedef struct settled_options {
+    gumbel_engine_options values;
+    const gb_backend_entry *entry;
+    uint32_t least_chunk;                    /* without memory for values.prefill_chunk */
+    uint32_t short_chunk, short_step_tokens; /* see handles.h */
+} settled_options;
+
+/* What steps take. A chunk that the caller names is not made smaller, and with a number of tokens that he
+ * names the usual one is the program's. */
+static gumbel_status settle_steps(const gb_program *program, settled_options *settled, gumbel_error *error) {
+    gumbel_engine_options *options = &settled->values;
+    const uint32_t own = (uint32_t)program->metadata.prefill_chunk;
+    const bool is_named = options->prefill_chunk > 0;
+    if (!is_named && options->step_tokens > 0)
+        options->prefill_chunk = own;
+    GB_TRY(gb_settle_prefill_chunk(program, settled->entry, options->max_context, &options->prefill_chunk,
+                                   error));
+    if (options->draft_tokens >= options->prefill_chunk)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                       "draft_tokens %u: expected less than the prefill chunk of %u", options->draft_tokens,
+                       options->prefill_chunk);
+    const uint32_t rows = (uint32_t)options->slots * (1 + options->draft_tokens);
+    settled->short_chunk = options->prefill_chunk < own ? options->prefill_chunk : own;
+    settled->least_chunk = is_named ? options->prefill_chunk : own;
+    settled->short_step_tokens = options->step_tokens ? options->step_tokens : settled->short_chunk + rows;
+    if (options->step_tokens == 0)
+        options->step_tokens = options->prefill_chunk + rows;
+    if (options->step_tokens < (uint32_t)options->slots || options->step_tokens > INT_MAX / 2)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "step_tokens %u: expected at least one per slot (%d)",
+                       options->step_tokens, options->slots);
+    return GUMBEL_OK;
+}
+
 static gumbel_status settle_options(const gb_program *program, const gumbel_engine_options *given,
-                                    gumbel_engine_options *options, gumbel_error *error) {
-    GB_TRY(gb_read_versioned(given, "engine options", options, sizeof *options, error));
+                                    settled_options *settled, gumbel_error *error) {
+    gumbel_engine_options *options = &settled->values;
     const gb_metadata *metadata = &program->metadata;
+    GB_TRY(gb_read_versioned(given, "engine options", options, sizeof *options, error));
+    GB_TRY(gb_backend_find(options->backend, &settled->entry, error));
     if (options->slots < 0 || options->slots > 65536)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "slots %d: expected 1 to 65536", options->slots);
     if (options->threads < 0 || options->threads > 1024)
@@ -26,21 +62,11 @@ static gumbel_status settle_options(const gb_program *program, const gumbel_engi
         options->slots = 1;
     if (options->max_context == 0)
         options->max_context = (uint32_t)metadata->max_context;
-    if (options->draft_tokens >= metadata->prefill_chunk)
-        return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
-                       "draft_tokens %u: expected less than the program's prefill chunk of %llu",
-                       options->draft_tokens, (unsigned long long)metadata->prefill_chunk);
     if (options->draft_tokens > 0 && !metadata->use_sampling)
         return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
                        "draft_tokens %u: the program was exported with --logits and draws no tokens",
                        options->draft_tokens);
-    if (options->step_tokens == 0)
-        options->step_tokens =
-            (uint32_t)metadata->prefill_chunk + (uint32_t)options->slots * (1 + options->draft_tokens);
-    if (options->step_tokens < (uint32_t)options->slots || options->step_tokens > INT_MAX / 2)
-        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "step_tokens %u: expected at least one per slot (%d)",
-                       options->step_tokens, options->slots);
-    return GUMBEL_OK;
+    return settle_steps(program, settled, error);
 }
 
 /* Arrays for the requests of a step, of which each slot has one at most. */
@@ -110,11 +136,14 @@ static uint32_t most_following(const gumbel_engine *engine) {
 }
 
 /* The settled options as a backend takes them. */
-static gb_backend_options backend_options_of(const gumbel_engine_options *options) {
+static gb_backend_options backend_options_of(const settled_options *settled) {
+    const gumbel_engine_options *options = &settled->values;
     return (gb_backend_options){
         .slots = (uint32_t)options->slots,
         .max_context = options->max_context,
         .step_tokens = options->step_tokens,
+        .prefill_chunk = options->prefill_chunk,
+        .least_chunk = settled->least_chunk,
         .draft_tokens = options->draft_tokens,
         .threads = options->threads,
         .cpu_isa = options->cpu_isa,
@@ -130,41 +159,54 @@ static gb_backend_options backend_options_of(const gumbel_engine_options *option
     };
 }
 
-static gumbel_status create_backend(gumbel_engine *engine, const char *name,
+/* Steps are as long as the backend has memory for. */
+static void take_chunk(gumbel_engine *engine, const gb_backend_options *options) {
+    const uint32_t chunk = engine->backend->prefill_chunk;
+    engine->prefill_chunk = chunk > 0 ? chunk : options->prefill_chunk;
+    engine->step_tokens = gb_step_tokens_with(options, engine->prefill_chunk);
+}
+
+static gumbel_status create_backend(gumbel_engine *engine, const gb_backend_entry *entry,
                                     const gb_backend_options *options, gumbel_error *error) {
-    const gb_backend_entry *entry;
-    GB_TRY(gb_backend_find(name, &entry, error));
     GB_TRY(gb_backend_check_caches(entry, engine->program, error));
     GB_TRY(gb_backend_check_observe(entry, options, error));
     engine->backend_name = entry->name;
     GB_TRY(entry->create(engine->program, options, &engine->backend, error));
+    take_chunk(engine, options);
     if (engine->backend->threads > 0 || gb_program_input(engine->program, GB_ROLE_MASK) == GB_NO_VALUE)
         return GUMBEL_OK;
     return gb_mask_workers_create(engine->slots, engine->late_masks, &engine->mask_workers, error);
 }
 
+static void use_options(gumbel_engine *engine, const settled_options *settled) {
+    const gumbel_engine_options *options = &settled->values;
+    engine->slots = (uint32_t)options->slots;
+    engine->max_context = options->max_context;
+    engine->step_tokens = options->step_tokens;
+    engine->prefill_chunk = options->prefill_chunk;
+    engine->short_chunk = settled->short_chunk;
+    engine->short_step_tokens = settled->short_step_tokens;
+    engine->draft_tokens = options->draft_tokens;
+    engine->snapshots = options->snapshots;
+}
+
 gumbel_status gumbel_engine_create(const gumbel_program *program, const gumbel_engine_options *given,
                                    gumbel_engine **engine, gumbel_error *error) {
     *engine = NULL;
-    gumbel_engine_options options;
-    GB_TRY(settle_options(program->program, given, &options, error));
+    settled_options settled;
+    GB_TRY(settle_options(program->program, given, &settled, error));
     GB_TRY(gb_verify_weights(program->program, error));
     gumbel_engine *made = gb_allocate(1, sizeof *made);
     if (!made)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for an engine");
     made->program = program->program;
-    made->slots = (uint32_t)options.slots;
-    made->max_context = options.max_context;
-    made->step_tokens = options.step_tokens;
-    made->prefill_chunk = (uint32_t)program->program->metadata.prefill_chunk;
-    made->draft_tokens = options.draft_tokens;
-    made->snapshots = options.snapshots;
-    const gb_backend_options backend_options = backend_options_of(&options);
+    use_options(made, &settled);
+    const gb_backend_options backend_options = backend_options_of(&settled);
     gumbel_status status =
         reserve_batch(made, gb_most_rows(&backend_options)) && reserve_sessions(made)
-            ? create_backend(made, options.backend, &backend_options, error)
-            : gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for %d sessions of %u positions", options.slots,
-                      options.max_context);
+            ? create_backend(made, settled.entry, &backend_options, error)
+            : gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for %u sessions of %u positions", made->slots,
+                      made->max_context);
     if (status != GUMBEL_OK) {
         gumbel_engine_destroy(made);
         return status;

@@ -80,6 +80,7 @@ struct gumbel_engine {
     const gb_program *program;
     gb_backend *backend;
     uint32_t slots, max_context, step_tokens, prefill_chunk, draft_tokens;
+    uint32_t short_chunk, short_step_tokens; /* of a scheduler's steps that others wait for */
     bool snapshots;
     const char *backend_name;
     char description[128];

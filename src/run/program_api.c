@@ -12,6 +12,7 @@
 #include "program/file/reader.h"
 #include "program/print/printer.h"
 #include "run/handles.h"
+#include "run/prefill_chunk.h"
 #include "text/reply/use_format.h"
 #include "text/tokenizer/tokenizer.h"
 
@@ -141,14 +142,17 @@ gumbel_status gumbel_program_inspect(const gumbel_program *program, gumbel_inspe
 gumbel_status gumbel_program_describe_plan(const gumbel_program *program, const char *backend,
                                            gumbel_write_callback write, void *user, gumbel_error *error) {
     const gb_text_sink sink = {write, user};
-    const gb_metadata *metadata = &program->program->metadata;
-    const gb_backend_options options = {.slots = 1,
-                                        .max_context = (uint32_t)metadata->max_context,
-                                        .step_tokens = (uint32_t)metadata->prefill_chunk + 1,
-                                        .fuse = true};
+    const uint32_t context = (uint32_t)program->program->metadata.max_context;
     const gb_backend_entry *entry;
     GB_TRY(gb_backend_find(backend, &entry, error));
     GB_TRY(gb_backend_check_caches(entry, program->program, error));
+    const uint32_t chunk = gb_usual_prefill_chunk(program->program, entry, context);
+    const gb_backend_options options = {.slots = 1,
+                                        .max_context = context,
+                                        .step_tokens = chunk + 1,
+                                        .prefill_chunk = chunk,
+                                        .least_chunk = chunk,
+                                        .fuse = true};
     if (!entry->describe_plan)
         return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
                        "backend %s has no plan of its own: it executes the nodes of the graph", entry->name);

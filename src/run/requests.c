@@ -60,11 +60,10 @@ static gumbel_status check_tokens(const gumbel_engine *engine, const gumbel_requ
     if (!request->tokens || request->token_count == 0)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "request %zu: no tokens", index);
     if (request->token_count > engine->prefill_chunk || count > engine->prefill_chunk)
-        return gb_fail(
-            error, GUMBEL_ERROR_ARGUMENT,
-            "request %zu: %zu tokens for one session, at most %u (the program's prefill chunk) fit "
-            "in a step",
-            index, count, engine->prefill_chunk);
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                       "request %zu: %zu tokens for one session, at most %u (the engine's prefill chunk) fit "
+                       "in a step",
+                       index, count, engine->prefill_chunk);
     GB_TRY(check_vocabulary(engine, request->tokens, request->token_count, index, error));
     if (count > engine->max_context - request->session->position)
         return gb_fail(error, GUMBEL_ERROR_LIMIT,
