@@ -101,6 +101,27 @@ static void the_oldest_prompt_goes_first(void **state) {
     assert_steps(&c, "0:64|0:64+|1:64|1:64+|2:64|2:64+|");
 }
 
+/* Where no answer waits for its token the first prompt's steps are long; beside answers no step is. */
+static void long_steps_are_of_one_prompt_alone(void **state) {
+    static const uint32_t counts[] = {300, 400, 3, 400};
+    (void)state;
+    end_case(&c);
+    begin_case(&c, 4, 260, 256, false, (gumbel_scheduler_options){.no_prefix_cache = true});
+    c.fake.base.short_chunk = 64;
+    c.fake.base.short_step_tokens = 68;
+    submit(&c, ask(0, 300, 1), &to[0]);
+    submit(&c, ask(1, 400, 1), &to[1]);
+    turn_until_done(&c);
+    assert_steps(&c, "0:256|0:44+|1:256|1:144+|");
+    submit(&c, ask(2, 3, 4), &to[2]);
+    turn(&c, 1);
+    submit(&c, ask(3, 400, 1), &to[3]);
+    turn_until_done(&c);
+    assert_steps(&c, "0:3+|0:1+ 1:64|0:1+ 1:64|0:1+ 1:64|1:64|1:144+|");
+    for (uint32_t i = 0; i < 4; i++)
+        assert_answer(&c, &to[i], prompts[i], counts[i], i + 1, i == 2 ? 4 : 1, GUMBEL_FINISH_LENGTH);
+}
+
 /* However many short ones come, a long prompt goes on in every step, and every answer too. */
 static void nobody_starves(void **state) {
     (void)state;
@@ -273,6 +294,7 @@ int main(void) {
         each(steps_of_a_single_answer_are_announced),
         each(prompts_are_cut_at_the_grain),
         each(the_oldest_prompt_goes_first),
+        each(long_steps_are_of_one_prompt_alone),
         each(nobody_starves),
         each(priority_goes_first),
         each(deadlines_end_requests),

@@ -197,6 +197,8 @@ static void a_rerun_can_be_interrupted(void **state) {
         (void)state;
         begin(recurrent == 1, 2, (gumbel_scheduler_options){0});
         c.fake.base.reuse = GB_REUSE_PROMPT;
+        c.fake.base.prefill_chunk = 256; /* of long steps, for which the request would wait */
+        c.fake.base.step_tokens = 264;
         fake_prompt(1, tokens, FIRST);
         submit(&c, (gumbel_submission){.tokens = tokens, .token_count = FIRST, .max_new_tokens = LONG},
                &to[0]);

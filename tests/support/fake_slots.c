@@ -205,6 +205,8 @@ void fake_slots_init(fake_slots *fake, uint32_t slots, uint32_t step_tokens, uin
                                       .max_context = FAKE_CONTEXT,
                                       .step_tokens = step_tokens,
                                       .prefill_chunk = chunk,
+                                      .short_step_tokens = step_tokens,
+                                      .short_chunk = chunk,
                                       .vocab_size = FAKE_VOCABULARY,
                                       .stop_tokens = {.ids = &stop, .count = 1},
                                       .reuse = GB_REUSE_ALL,

@@ -15,8 +15,9 @@ static uint32_t next_stop(const gb_serving_schedule *schedule, const gb_answer *
     return sequence->prompt_end;
 }
 
-uint32_t gb_chunk(const gb_serving_schedule *schedule, uint32_t position, uint32_t stop, uint32_t room) {
-    const uint32_t chunk = schedule->slots->prefill_chunk;
+/* The same of a step whose chunks are so long. */
+static uint32_t cut_chunk(const gb_serving_schedule *schedule, uint32_t chunk, uint32_t position,
+                          uint32_t stop, uint32_t room) {
     const uint32_t due = stop - position, to_end = chunk - position % chunk;
     uint32_t most = due < room ? due : room;
     most = most < to_end ? most : to_end;
@@ -24,6 +25,17 @@ uint32_t gb_chunk(const gb_serving_schedule *schedule, uint32_t position, uint32
         return due;
     const uint32_t past = (position + most) % schedule->grain;
     return most > past ? most - past : 0;
+}
+
+uint32_t gb_short_chunk(const gb_serving_schedule *schedule, uint32_t position, uint32_t stop,
+                        uint32_t room) {
+    return cut_chunk(schedule, schedule->slots->short_chunk, position, stop, room);
+}
+
+/* Of the prompt that goes first. Where no answer waits for its token a step may be long. */
+static uint32_t first_chunk(const gb_serving_schedule *schedule, uint32_t position, uint32_t stop) {
+    const gb_slots_of_engine *slots = schedule->slots;
+    return cut_chunk(schedule, slots->prefill_chunk, position, stop, slots->step_tokens);
 }
 
 static gb_step_part *add_part(gb_serving_schedule *schedule, gb_answer *answer, size_t index,
@@ -61,7 +73,7 @@ static void announce_following(gb_serving_schedule *schedule, size_t count) {
 }
 
 size_t gb_compose(gb_serving_schedule *schedule) {
-    uint32_t room = schedule->slots->step_tokens;
+    uint32_t room = schedule->slots->short_step_tokens;
     size_t count = 0;
     for (gb_answer *answer = schedule->answers; answer; answer = answer->next)
         if (answer->phase == GB_RUNNING && !runs_prompt(answer))
@@ -69,10 +81,12 @@ size_t gb_compose(gb_serving_schedule *schedule) {
     for (gb_answer *answer = schedule->answers; answer; answer = answer->next) {
         if (answer->phase != GB_RUNNING || !runs_prompt(answer))
             continue;
-        const uint32_t chunk =
-            gb_chunk(schedule, answer->sequence->position, next_stop(schedule, answer), room);
+        const uint32_t position = answer->sequence->position, stop = next_stop(schedule, answer);
+        const uint32_t chunk = count == 0 ? first_chunk(schedule, position, stop)
+                                          : gb_short_chunk(schedule, position, stop, room);
         if (chunk > 0)
-            room -= add_part(schedule, answer, count++, chunk)->count;
+            add_part(schedule, answer, count++, chunk);
+        room = chunk < room ? room - chunk : 0;
     }
     announce_following(schedule, count);
     return count;

@@ -44,12 +44,13 @@ static gumbel_status begin(gb_serving_schedule *schedule, gb_sequence *sequence,
     return gb_cut_back(schedule, sequence, prompt_end, error);
 }
 
+/* Short, since a request that comes meanwhile waits for it. */
 static gumbel_status run_chunk(gb_serving_schedule *schedule, gb_sequence *sequence, gumbel_error *error) {
     gb_slots_of_engine *slots = schedule->slots;
-    gb_step_part part = {
-        .slot = sequence->slot,
-        .tokens = sequence->tokens + sequence->position,
-        .count = gb_chunk(schedule, sequence->position, sequence->prompt_end, slots->step_tokens)};
+    gb_step_part part = {.slot = sequence->slot,
+                         .tokens = sequence->tokens + sequence->position,
+                         .count = gb_short_chunk(schedule, sequence->position, sequence->prompt_end,
+                                                 slots->short_step_tokens)};
     GB_TRY(slots->functions->step(slots, &part, 1, error));
     schedule->counts.steps++;
     schedule->counts.rerun_tokens += part.count;

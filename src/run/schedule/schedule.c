@@ -32,8 +32,9 @@ static gumbel_status settle_options(const gb_slots_of_engine *slots, const gumbe
 
 /* Steps with room for a block of tokens beside all answers keep to the grain. */
 static uint32_t grain_of(const gb_slots_of_engine *slots) {
-    const bool has_room = slots->step_tokens - slots->count + 1 >= GB_GRAIN;
-    return has_room && slots->prefill_chunk % GB_GRAIN == 0 ? GB_GRAIN : 1;
+    const bool has_room = slots->short_step_tokens - slots->count + 1 >= GB_GRAIN;
+    const bool has_blocks = slots->prefill_chunk % GB_GRAIN == 0 && slots->short_chunk % GB_GRAIN == 0;
+    return has_room && has_blocks ? GB_GRAIN : 1;
 }
 
 gumbel_status gb_schedule_create(gb_slots_of_engine *slots, const gumbel_scheduler_options *options,

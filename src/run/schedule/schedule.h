@@ -142,9 +142,9 @@ void gb_admit(gb_serving_schedule *schedule);
 /* Fills schedule->parts: all answers' next tokens, and of prompts what has room. Returns how many parts. */
 size_t gb_compose(gb_serving_schedule *schedule);
 
-/* How many of a prompt's tokens a step with room for so many runs from a position on: up to the next stop, or
- * to a multiple of the grain. */
-uint32_t gb_chunk(const gb_serving_schedule *schedule, uint32_t position, uint32_t stop, uint32_t room);
+/* How many of a prompt's tokens a short step with room for so many runs from a position on: up to the next
+ * stop, or to a multiple of the grain. */
+uint32_t gb_short_chunk(const gb_serving_schedule *schedule, uint32_t position, uint32_t stop, uint32_t room);
 
 /* ---- rerun.c: answers that become prompts ----------------------------------------------------------------
  */

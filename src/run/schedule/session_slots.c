@@ -219,6 +219,8 @@ static gb_slots_of_engine describe(const gumbel_engine *engine) {
                                 .max_context = engine->max_context,
                                 .step_tokens = engine->step_tokens,
                                 .prefill_chunk = engine->prefill_chunk,
+                                .short_step_tokens = engine->short_step_tokens,
+                                .short_chunk = engine->short_chunk,
                                 .vocab_size = (uint32_t)metadata->vocab_size,
                                 .max_bias = (uint32_t)metadata->max_bias,
                                 .stop_tokens = metadata->stop_tokens,

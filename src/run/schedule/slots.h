@@ -79,6 +79,7 @@ typedef struct gb_slots_functions {
 struct gb_slots_of_engine {
     const gb_slots_functions *functions;
     uint32_t count, max_context, step_tokens, prefill_chunk, vocab_size, max_bias;
+    uint32_t short_step_tokens, short_chunk; /* the same of steps that others wait for; no more than those */
     gb_token_list stop_tokens;
     gb_reuse reuse;
     bool needs_snapshots;  /* some state cannot be cut anywhere */
