@@ -138,6 +138,23 @@ static void an_object_for_programs(void **state) {
     free(text);
 }
 
+static double bytes_with_chunk(const char *chunk) {
+    char *text = output_of(GUMBEL(NULL, "bench", program, "-o", "json", "-r", "1", "-n", "0", "-p", "32",
+                                  "--no-limits", "--prefill-chunk", chunk));
+    json_t *object = only_object(text);
+    const double bytes = number(json_array_get(json_object_get(object, "tests"), 0), "read_bytes");
+    json_decref(object);
+    free(text);
+    return bytes;
+}
+
+/* What a prompt reads at least is that of the steps that it is run in. */
+static void prompts_in_shorter_steps(void **state) {
+    (void)state;
+    assert_true(bytes_with_chunk("0") == bytes_with_chunk("16"));
+    assert_true(bytes_with_chunk("4") > bytes_with_chunk("16"));
+}
+
 /* ---- Several programs and numbers of threads ----------------------------------------------------------- */
 
 #define SEVERAL(format)                                                                                      \
@@ -395,6 +412,7 @@ int main(void) {
     const struct CMUnitTest with_limits[] = {
         cmocka_unit_test(a_table_for_people),
         cmocka_unit_test(an_object_for_programs),
+        cmocka_unit_test(prompts_in_shorter_steps),
         cmocka_unit_test(a_line_has_the_limits_of_its_test),
     };
     const int failed = cmocka_run_group_tests(tests, set_up, NULL);

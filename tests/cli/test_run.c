@@ -148,6 +148,22 @@ static void an_empty_prompt_is_refused(void **state) {
     free_result(&result);
 }
 
+#define RUN_PROMPT(...)                                                                                      \
+    GUMBEL(NULL, "run", program, "--tokens", "2,3,4,5,6,7,8,9,10", "--print-tokens", "-n", "6",              \
+           "--temperature", "0", "--ignore-eos", __VA_ARGS__)
+
+static void a_prompt_may_have_shorter_steps(void **state) {
+    (void)state;
+    char *usual = output_of(RUN_PROMPT("--prefill-chunk", "0")), *shorter = output_of(RUN_PROMPT("-ub", "4"));
+    assert_string_equal(usual, shorter);
+    free(usual);
+    free(shorter);
+    command_result result = RUN_PROMPT("--prefill-chunk", "64");
+    assert_status(result, 1);
+    assert_one_error_line(&result, "prefill chunk of 64 tokens: at most 16, since the program's layers");
+    free_result(&result);
+}
+
 static void ids_outside_the_vocabulary_are_refused(void **state) {
     (void)state;
     command_result result = GUMBEL(NULL, "run", program, "--tokens", "2,9999999", "--print-tokens");
@@ -315,6 +331,7 @@ int main(void) {
         cmocka_unit_test(stats_name_values_and_origins),
         cmocka_unit_test(prompts_from_everywhere),
         cmocka_unit_test(an_empty_prompt_is_refused),
+        cmocka_unit_test(a_prompt_may_have_shorter_steps),
         cmocka_unit_test(ids_outside_the_vocabulary_are_refused),
         cmocka_unit_test(text_stops_at_128_tokens_and_says_so),
         cmocka_unit_test(a_full_context_ends_the_answer),

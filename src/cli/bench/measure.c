@@ -78,7 +78,7 @@ static gumbel_status add_step(const cli_bench *bench, cli_bench_test *test, gumb
 
 gumbel_status cli_bench_find_costs(const cli_bench *bench, cli_bench_test *test, gumbel_error *error) {
     gumbel_status status = GUMBEL_OK;
-    uint32_t position = 0, chunk = bench->model.info.prefill_chunk;
+    uint32_t position = 0, chunk = bench->model.prefill_chunk;
     while (position < test->prompt && status == GUMBEL_OK) {
         uint32_t tokens = test->prompt - position < chunk ? test->prompt - position : chunk;
         gumbel_step_shape shape = {.sequences = 1,
@@ -106,7 +106,7 @@ gumbel_status cli_bench_find_costs(const cli_bench *bench, cli_bench_test *test,
 static gumbel_status run_prompt(cli_model *model, const int32_t *tokens, uint32_t count,
                                 const gumbel_sampling *sampling, gumbel_error *error) {
     gumbel_session_reset(model->session);
-    uint32_t last = (count - 1) % model->info.prefill_chunk + 1;
+    uint32_t last = (count - 1) % model->prefill_chunk + 1;
     GB_TRY(gumbel_session_append(model->session, tokens, count - last, error));
     gumbel_result result = {.size = sizeof result};
     gumbel_request request = {.size = sizeof request,

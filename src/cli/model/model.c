@@ -27,6 +27,13 @@ const cli_option cli_model_table[] = {
      .type = CLI_INTEGER,
      .range = {.low = 0, .high = INT32_MAX},
      .offset = offsetof(cli_model_options, max_context)},
+    {.names = "--prefill-chunk",
+     .argument = "N",
+     .help = "Tokens of a prompt in one step, at most. Longer steps read a long prompt sooner and take more "
+             "memory; 0, the default, is what the backend does best.",
+     .type = CLI_INTEGER,
+     .range = {.low = 0, .high = INT32_MAX},
+     .offset = offsetof(cli_model_options, prefill_chunk)},
     {.names = "--lock",
      .argument = "WHAT",
      .help =
@@ -56,6 +63,14 @@ static gumbel_lock lock_of(const char *name) {
     return strcmp(name, "all") == 0 ? GUMBEL_LOCK_ALL : GUMBEL_LOCK_NONE;
 }
 
+/* The session, and what it is like. */
+static gumbel_status start_session(cli_model *model, gumbel_error *error) {
+    gumbel_engine_info info = {.size = sizeof info};
+    GB_TRY(gumbel_engine_get_info(model->engine, &info, error));
+    model->prefill_chunk = info.prefill_chunk;
+    return gumbel_session_create(model->engine, &model->session, error);
+}
+
 static gumbel_status start_parts(const cli_model_options *options, bool snapshots, cli_model *model,
                                  gumbel_error *error) {
     gumbel_engine_options engine_options = {
@@ -65,6 +80,7 @@ static gumbel_status start_parts(const cli_model_options *options, bool snapshot
         .slots = options->slots,
         .draft_tokens = options->draft_tokens,
         .max_context = (uint32_t)options->max_context.value,
+        .prefill_chunk = (uint32_t)options->prefill_chunk.value,
         .cpu_isa = options->cpu_isa,
         .lock = lock_of(options->lock),
         .snapshots = snapshots,
@@ -76,7 +92,7 @@ static gumbel_status start_parts(const cli_model_options *options, bool snapshot
         .observe_user = options->observe_user,
     };
     const gumbel_status status = gumbel_engine_create(model->program, &engine_options, &model->engine, error);
-    return status == GUMBEL_OK ? gumbel_session_create(model->engine, &model->session, error) : status;
+    return status == GUMBEL_OK ? start_session(model, error) : status;
 }
 
 static gumbel_status open_tokenizer(cli_model *model, gumbel_error *error) {

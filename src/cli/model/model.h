@@ -16,6 +16,7 @@ typedef struct cli_model_options {
     const char *cpu_isa;
     cli_integer threads;
     cli_integer max_context;
+    cli_integer prefill_chunk;
     bool verbose;
     /* Not flags: a command sets these, all zero otherwise. */
     int slots;             /* sessions that can exist at once; 0: 1, the model's own */
@@ -36,7 +37,8 @@ typedef struct cli_model {
     gumbel_tokenizer *tokenizer; /* NULL: the program has none */
     gumbel_engine *engine;
     gumbel_session *session;
-    uint32_t max_context; /* positions of the session */
+    uint32_t max_context;   /* positions of the session */
+    uint32_t prefill_chunk; /* its tokens in one step, at most */
     double load_seconds;
 } cli_model;
 

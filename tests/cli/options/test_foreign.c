@@ -122,6 +122,10 @@ static void what_is_ours_by_another_name_works(void **state) {
     assert_true(parsed.reasoning.budget.given && parsed.reasoning.budget.value == 0);
     assert_int_equal(RUN("--max-model-len", "512"), CLI_PARSED);
     assert_int_equal(parsed.model.max_context.value, 512);
+    assert_int_equal(RUN("-ub", "2048"), CLI_PARSED);
+    assert_int_equal(parsed.model.prefill_chunk.value, 2048);
+    assert_int_equal(RUN("--max-num-batched-tokens", "8192"), CLI_PARSED);
+    assert_int_equal(parsed.model.prefill_chunk.value, 8192);
     assert_refused(RUN("--max-model-len", "x"), "--max-model-len x: expected an integer in");
     assert_refused(RUN("--max-model-len"), "--max-model-len needs a value: --max-model-len N");
     assert_int_equal(RUN("--perf", "--log-disable"), CLI_PARSED);
