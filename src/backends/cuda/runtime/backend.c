@@ -131,6 +131,32 @@ static gumbel_status check_options(const gb_backend_options *options, gumbel_err
     return GUMBEL_OK;
 }
 
+static void log_chunk(const gb_backend_options *options, uint32_t chunk, const gumbel_error *reason) {
+    char line[GUMBEL_MESSAGE_BYTES + 96];
+    snprintf(line, sizeof line, "prompts run %u tokens a step, not %u: %s", chunk, options->prefill_chunk,
+             reason->message);
+    if (options->log)
+        options->log(options->log_user, GUMBEL_LOG_INFO, line);
+}
+
+/* The chunk is halved, as far as it may be, until there is memory for its steps: weights and slots stay. */
+static gumbel_status make_executor(cuda_backend *b, gb_cuda_resources *resources, gumbel_error *error) {
+    const gb_backend_options *const given = resources->backend;
+    gb_backend_options options = *given;
+    gumbel_error reason;
+    resources->backend = &options;
+    gumbel_status status = gb_cuda_executor_create(resources, &b->executor, &reason);
+    while (status == GUMBEL_ERROR_MEMORY && options.prefill_chunk > options.least_chunk) {
+        const uint32_t half = options.prefill_chunk / 2;
+        options.prefill_chunk = half > options.least_chunk ? half : options.least_chunk;
+        options.step_tokens = gb_step_tokens_with(given, options.prefill_chunk);
+        log_chunk(given, options.prefill_chunk, &reason);
+        status = gb_cuda_executor_create(resources, &b->executor, &reason);
+    }
+    b->base.prefill_chunk = options.prefill_chunk;
+    return status == GUMBEL_OK ? status : gb_fail(error, status, "%s", reason.message);
+}
+
 static gumbel_status prepare(cuda_backend *b, const gb_program *program, const gb_backend_options *options,
                              gumbel_error *error) {
     struct cudaDeviceProp device;
@@ -140,12 +166,12 @@ static gumbel_status prepare(cuda_backend *b, const gb_program *program, const g
                          error));
     GB_TRY(gb_cuda_weights_create(program, options, b->stream, &b->weights, error));
     GB_TRY(gb_cuda_slots_create(program, options, b->stream, &b->slots, error));
-    const gb_cuda_resources resources = {.program = program,
-                                         .backend = options,
-                                         .slots = &b->slots,
-                                         .weights = &b->weights,
-                                         .stream = b->stream};
-    GB_TRY(gb_cuda_executor_create(&resources, &b->executor, error));
+    gb_cuda_resources resources = {.program = program,
+                                   .backend = options,
+                                   .slots = &b->slots,
+                                   .weights = &b->weights,
+                                   .stream = b->stream};
+    GB_TRY(make_executor(b, &resources, error));
     snprintf(b->base.description, sizeof b->base.description, "cuda %.80s", device.name);
     return GUMBEL_OK;
 }

@@ -128,9 +128,25 @@ static memory_sizes sizes_of(const gb_cuda_launches *l) {
     return sizes;
 }
 
-static gumbel_status reserve(gb_cuda_launches *l, gumbel_error *error) {
+/* Steps longer than they must be leave memory for caches: they take a part of what is free at most. */
+enum { LONG_STEPS_PART = 8 };
+
+static gumbel_status check_room(const gb_backend_options *options, const memory_sizes *sizes,
+                                gumbel_error *error) {
+    const uint64_t size = sizes->arena + sizes->scratch;
+    size_t left = 0, all = 0;
+    if (options->prefill_chunk <= options->least_chunk)
+        return GUMBEL_OK;
+    GB_TRY(gb_cuda_check(cudaMemGetInfo(&left, &all), "asking for the device's memory", error));
+    return size <= left / LONG_STEPS_PART
+               ? GUMBEL_OK
+               : gb_cuda_no_memory(size * LONG_STEPS_PART, "long steps beside caches", error);
+}
+
+static gumbel_status reserve(gb_cuda_launches *l, const gb_backend_options *options, gumbel_error *error) {
     const memory_sizes sizes = sizes_of(l);
     void *memory;
+    GB_TRY(check_room(options, &sizes, error));
     GB_TRY(gb_cuda_allocate(sizes.arena, "the values of a step", &memory, error));
     l->arena = memory;
     GB_TRY(gb_cuda_allocate_managed(sizes.logits, "a step's logits", &memory, error));
@@ -156,7 +172,7 @@ gumbel_status gb_cuda_launches_create(const gb_cuda_resources *resources, const 
                             .profile = resources->backend->profile,
                             .profile_user = resources->backend->profile_user};
     GB_TRY(lower_classes(l, resources, error));
-    GB_TRY(reserve(l, error));
+    GB_TRY(reserve(l, resources->backend, error));
     for (uint32_t i = 0; i < GB_CUDA_CLASSES; i++)
         if (l->of[i].plan)
             GB_TRY(place_tensors(l, &l->of[i], resources, inputs, error));

@@ -71,7 +71,8 @@ gumbel_status gb_cuda_slots_create(const gb_program *program, const gb_backend_o
     void *staging;
     GB_TRY(gb_cuda_allocate_pinned(GB_CUDA_STAGING_BYTES, "saving sessions", &staging, error));
     slots->staging = staging;
-    GB_TRY(gb_cuda_slots_map(slots, 0, options->step_tokens, error)); /* the first prompt need not wait */
+    const uint32_t first = gb_step_tokens_with(options, options->least_chunk);
+    GB_TRY(gb_cuda_slots_map(slots, 0, first, error)); /* the first prompt need not wait */
     for (uint32_t slot = 0; slot < slots->slot_count; slot++)
         gb_cuda_slots_reset(slots, slot);
     return GUMBEL_OK;
