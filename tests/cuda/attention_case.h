@@ -109,7 +109,7 @@ static inline void attend(const attention_case *c, const tokens *t, gb_cuda_tens
         .node = &node,
         .operands = {&tensors[0], &tensors[1], &tensors[2], &tensors[3], &tensors[4], &caches[0], &caches[1]},
         .results = {&tensors[6]},
-        .runs = {tensors[5].data, (uint32_t)batch.slots},
+        .runs = {.first = tensors[5].data, .count = (uint32_t)batch.slots},
         .row_class = batch.is_prefill ? GB_CUDA_SHORT_PROMPT : GB_CUDA_ONE_ROW,
         .allows_bf16 = c->allows_bf16,
         .scratch = &scratch,

@@ -307,7 +307,7 @@ static void weights_lie_as_kernels_want_them(void **unused) {
 /* The functions that are launched are called what their launches are. */
 static void check_names(gb_cuda_lowered *lowered) {
     gumbel_error error;
-    gb_cuda_lowered_bind(lowered, 1, 1, &(gb_cuda_runs){NULL, 1}, &(gb_cuda_versions){NULL, NULL});
+    gb_cuda_lowered_bind(lowered, 1, 1, &(gb_cuda_runs){.count = 1}, &(gb_cuda_versions){NULL, NULL});
     assert_ok(gb_cuda_lowered_describe(lowered, lowered->plan->step_count, &error), &error);
     for (uint32_t i = 0; i < lowered->launches.count; i++) {
         const gb_cuda_launch *launch = &lowered->launches.launches[i];
@@ -335,7 +335,8 @@ static void check_even_blocks(gb_cuda_lowered *lowered) {
     gumbel_error error;
     if (lowered->class.tokens > GB_CUDA_FEW_ROWS)
         return;
-    gb_cuda_lowered_bind(lowered, tokens, tokens, &(gb_cuda_runs){NULL, 1}, &(gb_cuda_versions){NULL, NULL});
+    gb_cuda_lowered_bind(lowered, tokens, tokens, &(gb_cuda_runs){.count = 1},
+                         &(gb_cuda_versions){NULL, NULL});
     assert_ok(gb_cuda_lowered_describe(lowered, lowered->plan->step_count, &error), &error);
     for (uint32_t i = 0; i < lowered->launches.count; i++) {
         const gb_cuda_launch *launch = &lowered->launches.launches[i];

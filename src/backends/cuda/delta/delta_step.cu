@@ -7,7 +7,8 @@
  * stores the new one, and the head's first block normalizes its result. Convolution and activations have the
  * bits of the ops' own kernels; sums over a head have an order of their own.
  */
-#include "backends/cuda/delta/delta_step.cuh"
+#include "backends/cuda/delta/delta_chunks.cuh"
+#include "backends/cuda/lowering/activations.h"
 
 using namespace gb_cuda;
 
@@ -195,17 +196,20 @@ static size_t start_of(const gb_cuda_call *slice) {
     return (size_t)gb_node_int(slice->node, GB_ATTRIBUTE_START);
 }
 
-bool gb_cuda_supports_delta(const gb_cuda_problem *problem) {
+bool gb_cuda_has_delta_sizes(const gb_cuda_problem *problem) {
     const gb_cuda_tensor *memory = problem->operands[GB_DELTA_MEMORY];
-    const gb_cuda_call *rule = problem->parts[GB_DELTA_RULE];
     const gb_cuda_tensor *normed = problem->parts[GB_DELTA_NORM]->operands[0];
-    return !gb_cuda_is_prompt(rule) && memory->dims[1] == SIZE && memory->dims[2] == SIZE &&
-           problem->operands[GB_DELTA_TAPS]->dims[2] == WIDTH && normed->dims[normed->rank - 1] == SIZE &&
+    return memory->dims[1] == SIZE && memory->dims[2] == SIZE &&
+           problem->operands[GB_DELTA_TAPS]->dims[2] == WIDTH && normed->dims[normed->rank - 1] == SIZE;
+}
+
+bool gb_cuda_supports_delta(const gb_cuda_problem *problem) {
+    const gb_cuda_call *rule = problem->parts[GB_DELTA_RULE];
+    return !gb_cuda_is_prompt(rule) && gb_cuda_has_delta_sizes(problem) &&
            rule->operands[1]->dims[1] <= GB_CUDA_ARRIVALS;
 }
 
-/* Everything but what is prepared. */
-static delta_step step_of(const gb_cuda_problem *problem) {
+delta_step gb_cuda_delta_net_of(const gb_cuda_problem *problem) {
     const gb_cuda_tensor *const *operands = problem->operands;
     const gb_cuda_call *const *parts = problem->parts, *rule = parts[GB_DELTA_RULE];
     const gb_cuda_tensor *tail = operands[GB_DELTA_TAIL], *memory = operands[GB_DELTA_MEMORY];
@@ -247,7 +251,7 @@ static delta_step step_of(const gb_cuda_problem *problem) {
 /* The head's warp can round what the next product takes: groups within a head. */
 bool gb_cuda_delta_has_epilogue(const gb_cuda_problem *problem) {
     const gb_cuda_call *result = problem->parts[GB_DELTA_RESULT];
-    if (!result->epilogue ||
+    if (!result->epilogue || gb_cuda_is_rounded(result->epilogue) ||
         gb_cuda_epilogue_columns(result) != problem->operands[GB_DELTA_MEMORY]->dims[0] * SIZE)
         return false;
     return result->epilogue->group == 0 || SIZE % result->epilogue->group == 0;
@@ -258,7 +262,7 @@ constexpr unsigned FEW_RUNS = 2, FEW_SHARES = 4;
 
 void gb_cuda_delta_step(const gb_cuda_problem *problem) {
     const gb_cuda_call *rule = problem->parts[GB_DELTA_RULE], *result = problem->parts[GB_DELTA_RESULT];
-    delta_step v = step_of(problem);
+    delta_step v = gb_cuda_delta_net_of(problem);
     v.prepared = gb_cuda_epilogue_rows(result);
     const unsigned runs = rule->runs.count, at_once = GB_CUDA_ARRIVALS / v.key_heads;
     for (; v.first_run < runs; v.first_run += at_once) {

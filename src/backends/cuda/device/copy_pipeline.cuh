@@ -46,13 +46,14 @@ __device__ inline void end_copies(copy_barrier *barrier) {
 #endif
 }
 
-/* The first WARPS warps of a block wait for one another, all of whose lanes call it. barrier: begun for as
- * many arrivals; parity: the warp's, 0 at first. */
+/* WARPS warps of a block wait for one another, all of whose lanes call it. barrier: begun for as many
+ * arrivals; parity: the warp's, 0 at first; number: the warps' own of 1 .. 15. */
 template <int WARPS>
-__device__ inline void meet_warps(copy_barrier *barrier, uint32_t &parity) {
+__device__ inline void meet_warps(copy_barrier *barrier, uint32_t &parity, unsigned number = 1) {
 #if defined(__CUDACC__)
-    asm volatile("bar.sync 1, %0;" ::"n"(WARPS * WARP) : "memory");
+    asm volatile("bar.sync %0, %1;" ::"r"(number), "n"(WARPS * WARP) : "memory");
 #else
+    (void)number;
     __syncwarp();
     if (threadIdx.x % WARP == 0)
         arrive(barrier);

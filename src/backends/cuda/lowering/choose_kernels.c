@@ -20,8 +20,8 @@ static const gb_node *product_of(const gb_step *step) {
 
 /* Whether kernels of a step have epilogues that store rows so: those that have whole rows round them. */
 static bool is_of_epilogues(const gb_cuda_prepared *prepared, const gb_step *step) {
-    const bool has_whole_rows = step->kind == GB_STEP_FUSED &&
-                                (step->fused->kind == GB_FUSED_NORMS || step->fused->kind == GB_FUSED_GATED);
+    const gb_fused_kind kind = step->kind == GB_STEP_FUSED ? step->fused->kind : GB_FUSED_NONE;
+    const bool has_whole_rows = kind == GB_FUSED_NORMS || kind == GB_FUSED_GATED || kind == GB_FUSED_DELTA;
     return prepared->layout <= GB_CUDA_BF16_PAIRS || (gb_cuda_is_rounded(prepared) && has_whole_rows);
 }
 

@@ -102,7 +102,7 @@ static gumbel_status describe_class(gb_cuda_lowering_options *options, const gb_
     if (status == GUMBEL_OK) {
         const bool is_prompt = options->class.tokens >= GB_CUDA_FEW_OF_PROMPT;
         const uint32_t tokens = is_prompt ? range.most_tokens : range.most_rows;
-        const gb_cuda_runs runs = {NULL, range.most_rows};
+        const gb_cuda_runs runs = {.count = range.most_rows};
         const gb_cuda_versions versions = {NULL, NULL};
         gb_cuda_lowered_bind(&lowered, tokens, range.most_rows, &runs, &versions);
         status = gb_cuda_lowered_describe(&lowered, lowered.plan->step_count, error);

@@ -44,9 +44,10 @@ typedef struct gb_cuda_scratch {
     uint32_t wgmma_blocks; /* gb_cuda_wgmma_blocks() */
 } gb_cuda_scratch;
 
-/* The batch's runs: run r is the tokens first[r] .. first[r + 1] - 1, all of one slot. */
+/* The batch's runs: run r is the tokens first[r] .. first[r + 1] - 1, all of one slot. On the device. */
 typedef struct gb_cuda_runs {
-    const int32_t *first; /* [count + 1], on the device */
+    const int32_t *first;     /* [count + 1] */
+    const int32_t *positions; /* [count]: of the first tokens */
     uint32_t count;
 } gb_cuda_runs;
 

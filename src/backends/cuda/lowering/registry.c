@@ -104,8 +104,10 @@ static const gb_cuda_kernel experts[] = {{"expert_mlp", gb_cuda_supports_experts
                                          {"expert_mlp_int8", gb_cuda_supports_experts_int8,
                                           gb_cuda_expert_mlp_int8, gb_cuda_experts_scratch, NULL, NULL,
                                           true}};
-static const gb_cuda_kernel delta[] = {{"delta_step", gb_cuda_supports_delta, gb_cuda_delta_step, NULL,
-                                        gb_cuda_delta_has_epilogue, NULL, false}};
+static const gb_cuda_kernel delta[] = {
+    {"delta_step", gb_cuda_supports_delta, gb_cuda_delta_step, NULL, gb_cuda_delta_has_epilogue, NULL, false},
+    {"delta_prompt", gb_cuda_supports_delta_prompt, gb_cuda_delta_prompt, gb_cuda_delta_prompt_scratch,
+     gb_cuda_delta_prompt_has_epilogue, NULL, false}};
 static const gb_cuda_kernel heads[] = {
     {"head_chain", gb_cuda_supports_heads, gb_cuda_head_chain, NULL, NULL, NULL, false}};
 static const gb_cuda_kernel norms[] = {{"norm_chain", gb_cuda_supports_norms, gb_cuda_norm_chain, NULL,

@@ -45,6 +45,12 @@ bool gb_cuda_supports_delta(const gb_cuda_problem *problem);
 void gb_cuda_delta_step(const gb_cuda_problem *problem);
 bool gb_cuda_delta_has_epilogue(const gb_cuda_problem *problem);
 
+/* delta_prompt.cu: the same of prompts, on Hopper. */
+bool gb_cuda_supports_delta_prompt(const gb_cuda_problem *problem);
+void gb_cuda_delta_prompt(const gb_cuda_problem *problem);
+uint64_t gb_cuda_delta_prompt_scratch(const gb_cuda_problem *problem);
+bool gb_cuda_delta_prompt_has_epilogue(const gb_cuda_problem *problem);
+
 /* head_chain.cu, gate_chain.cu, norm_chain.cu; the last two round rows, too. */
 bool gb_cuda_supports_heads(const gb_cuda_problem *problem);
 void gb_cuda_head_chain(const gb_cuda_problem *problem);

@@ -225,10 +225,10 @@ gumbel_status gb_cuda_executor_run(gb_cuda_executor *e, gb_batch *batch, gumbel_
  */
 static void capture_one_token(gb_cuda_executor *e) {
     gumbel_error ignored;
-    const gb_cuda_step_sizes sizes = {.tokens = 1,
-                                      .rows = 1,
-                                      .runs = {gb_cuda_inputs_runs(&e->inputs).first, 1},
-                                      .versions = gb_cuda_inputs_versions(&e->inputs)};
+    gb_cuda_runs runs = gb_cuda_inputs_runs(&e->inputs);
+    runs.count = 1;
+    const gb_cuda_step_sizes sizes = {
+        .tokens = 1, .rows = 1, .runs = runs, .versions = gb_cuda_inputs_versions(&e->inputs)};
     gb_cuda_launches_bind(&e->launches, &sizes);
     if (can_capture(e))
         gb_cuda_graph_capture(gb_cuda_graphs_find(&e->graphs, 1, 1, 1, GB_CUDA_WHOLE), e->stream, enqueue, e,

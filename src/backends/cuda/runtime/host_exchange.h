@@ -21,7 +21,7 @@ extern "C" {
 enum { GB_CUDA_MOST_RESULTS = 4, GB_CUDA_MOST_STOPS = 64 };
 
 /* A program's inputs, and what a step has beside them. */
-enum { GB_CUDA_OWN_PARTS = 6, GB_CUDA_MOST_PARTS = GB_MOST_INPUTS + GB_CUDA_OWN_PARTS };
+enum { GB_CUDA_OWN_PARTS = 7, GB_CUDA_MOST_PARTS = GB_MOST_INPUTS + GB_CUDA_OWN_PARTS };
 
 /* Parts of a block of memory, as words of 4 bytes. */
 typedef struct gb_cuda_parts {

@@ -33,6 +33,7 @@ static bool place_inputs(gb_cuda_inputs *inputs, const gb_backend_options *optio
     }
     const uint64_t tokens = (uint64_t)options->step_tokens * sizeof(int32_t);
     return append_part(tokens + sizeof(int32_t), &inputs->runs_offset, &inputs->size) &&
+           append_part(tokens, &inputs->run_positions_offset, &inputs->size) &&
            append_part(tokens, &inputs->from_offset, &inputs->size) &&
            append_part(tokens, &inputs->to_offset, &inputs->size) &&
            append_part(sizeof(uint32_t), &inputs->turn_offset, &inputs->size) &&
@@ -84,12 +85,17 @@ static void put(gb_cuda_inputs *inputs, uint64_t offset, const void *data, size_
 
 static void put_runs(gb_cuda_inputs *inputs, const gb_batch *batch) {
     int32_t *first = (int32_t *)(void *)(inputs->pinned + inputs->runs_offset);
+    int32_t *positions = (int32_t *)(void *)(inputs->pinned + inputs->run_positions_offset);
     inputs->run_count = 0;
     for (uint32_t n = 0; n < batch->token_count; n++)
-        if (n == 0 || batch->slots[n] != batch->slots[n - 1])
+        if (n == 0 || batch->slots[n] != batch->slots[n - 1]) {
+            positions[inputs->run_count] = batch->positions[n];
             first[inputs->run_count++] = (int32_t)n;
+        }
     first[inputs->run_count] = (int32_t)batch->token_count;
     use_part(inputs, inputs->runs_offset, (inputs->run_count + 1) * sizeof *first);
+    if (inputs->has_versions)
+        use_part(inputs, inputs->run_positions_offset, inputs->run_count * sizeof *positions);
 }
 
 /* The stop tokens stand behind their count. */
@@ -220,6 +226,7 @@ gb_cuda_advance gb_cuda_inputs_advancing(const gb_cuda_inputs *inputs, const int
 
 gb_cuda_runs gb_cuda_inputs_runs(const gb_cuda_inputs *inputs) {
     return (gb_cuda_runs){(const int32_t *)(const void *)(inputs->device + inputs->runs_offset),
+                          (const int32_t *)(const void *)(inputs->device + inputs->run_positions_offset),
                           inputs->run_count};
 }
 

@@ -18,7 +18,8 @@ typedef struct gb_cuda_inputs {
     const gb_program *program;
     uint64_t *offsets;     /* by input of the program, in both blocks */
     uint64_t *element_row; /* bytes of one token's or row's share of the input */
-    uint64_t runs_offset, from_offset, to_offset, turn_offset, stops_offset, number_offset, size;
+    uint64_t runs_offset, run_positions_offset, from_offset, to_offset, turn_offset, stops_offset,
+        number_offset, size;
     uint32_t slots;
     bool has_versions;
     uint8_t *pinned, *device;
