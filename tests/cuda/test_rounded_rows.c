@@ -196,6 +196,7 @@ static void gates_round_rows(void **state) {
     static const rounded_case cases[] = {
         {3, 512, 512, GB_CUDA_BYTES_SWIZZLED, 256, false, true},
         {2, 1024, 128, GB_CUDA_BYTES_BY_LANES, 128, false, true},
+        {17, 1024, 256, GB_CUDA_BYTES_SWIZZLED, 128, true, true},
         {1, 4096, 4096, GB_CUDA_BYTES_SWIZZLED, 0, false, true},
         {17, 21504, 21504, GB_CUDA_BYTES_SWIZZLED, 256, true, true},
         {2, 4224, 4224, GB_CUDA_BYTES_SWIZZLED, 128, false, false},

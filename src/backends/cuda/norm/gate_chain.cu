@@ -169,12 +169,16 @@ static void launch(const gate_chain &c, gb_cuda_launch_list *launches) {
     add_launch(launches, "gate_chain", kernel, grid, THREADS, 0, c);
 }
 
+/* Of the grid along y; rounded rows lie along x. */
+static size_t grid_rows(const gate_chain &c) {
+    return rounds_rows(c) ? c.rows : (size_t)c.rows * c.of.parts;
+}
+
 bool gb_cuda_supports_gated(const gb_cuda_problem *problem) {
     const gate_chain c = chain_of(problem);
     const unsigned each = columns_of_thread(c);
-    return each > 0 && c.of.columns % each == 0 && c.of.columns % 2 == 0 &&
-           (size_t)c.rows * c.of.parts <= MOST_GRID_Y && is_loadable(c.of.x) && is_loadable(c.of.other) &&
-           (uintptr_t)c.of.stored % 8 == 0;
+    return each > 0 && c.of.columns % each == 0 && c.of.columns % 2 == 0 && grid_rows(c) <= MOST_GRID_Y &&
+           is_loadable(c.of.x) && is_loadable(c.of.other) && (uintptr_t)c.of.stored % 8 == 0;
 }
 
 /* A block of threads takes long for a wide row: only where there are rows for all multiprocessors. */
