@@ -157,9 +157,11 @@ static void check_program(const char *config, const gumbel_export_options *optio
 static void launches_touch_what_they_say(void **unused) {
     (void)unused;
     static const gumbel_export_options affine = {.quantize = "int4-affine", .activations = "int8"},
-                                       exact = {.quantize = "int8"}, whole = {.quantize = NULL};
+                                       exact = {.quantize = "int8"}, tiles = {.quantize = "int4"},
+                                       whole = {.quantize = NULL};
     check_program("qwen_long_rows.json", &affine);
     check_program("qwen_long_rows.json", &exact);
+    check_program("qwen_tiles.json", &tiles);
     check_program("small.json", &whole);
 }
 

@@ -16,6 +16,7 @@ enum { MOST_ROWS = 260, MOST_INPUTS = 24832, EXPERTS = 3, CHOICES = 2 };
 static const matrix_case cases[] = {
     {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32}, 128, 128, 128, false},
     {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 64}, 256, 384, 128, false},
+    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 64}, 128, 640, 128, false},  /* more than a thread copies */
     {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 128}, 128, 2176, 64, false}, /* k in splits */
     {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32},
      128,
@@ -238,7 +239,7 @@ static void experts_have_the_definitions_bits(void **state) {
     uint64_t random = 4;
     for (size_t i = 0; i < CASES; i++) {
         const matrix_case *c = &cases[i];
-        const bool is_large = c->inputs * c->outputs > 64 * 1024;
+        const bool is_large = c->inputs * c->outputs > 80 * 1024;
         check_experts(c, 1, false, &random);
         check_experts(c, 5, false, &random);
         for (size_t p = 0; p < sizeof prompts / sizeof *prompts && !is_large; p++)

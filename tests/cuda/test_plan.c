@@ -246,10 +246,11 @@ static void sources_have_the_same_kernels(void **unused) {
 /* ---- Weights ------------------------------------------------------------------------------------------- */
 
 /* Lowers a program for each class, without memory of the device. */
-static void for_classes(const gb_program *lowered_program, void (*check)(gb_cuda_lowered *lowered)) {
+static void for_classes_of(uint32_t step_tokens, const gb_program *lowered_program,
+                           void (*check)(gb_cuda_lowered *lowered)) {
     enum { ALIGNMENT = 256, CONTEXT = 128 };
     const gb_backend_options backend = {
-        .slots = 2 * GB_CUDA_MOST_FEW_ROWS, .max_context = CONTEXT, .step_tokens = 600, .fuse = true};
+        .slots = 2 * GB_CUDA_MOST_FEW_ROWS, .max_context = CONTEXT, .step_tokens = step_tokens, .fuse = true};
     gb_cuda_weights weights;
     gb_states states = {.places = calloc(lowered_program->state_count, sizeof *states.places)};
     gb_cuda_scratch scratch = {.wgmma_blocks = gb_cuda_wgmma_blocks()};
@@ -271,6 +272,10 @@ static void for_classes(const gb_program *lowered_program, void (*check)(gb_cuda
     }
     gb_cuda_weights_destroy(&weights);
     free(states.places);
+}
+
+static void for_classes(const gb_program *lowered_program, void (*check)(gb_cuda_lowered *lowered)) {
+    for_classes_of(STEP_TOKENS, lowered_program, check);
 }
 
 static uint32_t packed, canonical; /* matrices that were met */
@@ -358,6 +363,51 @@ static void few_blocks_of_experts_spread(void **unused) {
     assert_true(even > 1);
 }
 
+/* ---- Experts of prompts -------------------------------------------------------------------------------- */
+
+/* With 4 choices a token: more rows than a grid has along y. */
+enum { PROMPT_TOKENS = 16384, CHOICES = 4 };
+
+static uint32_t gathered, rounded_gates; /* launches that were met */
+
+/* Norms and gates have rounded what the experts' products gather. */
+static void check_gathered(gb_cuda_lowered *lowered) {
+    static const char *const names[] = {"list_experts", "gather_rounded", "gemm_wgmma_int8"};
+    enum { LAUNCHES = sizeof names / sizeof *names };
+    gumbel_error error;
+    if (lowered->class.tokens != GB_CUDA_LONG_PROMPT)
+        return;
+    gb_cuda_lowered_bind(lowered, PROMPT_TOKENS, 1, &(gb_cuda_runs){NULL, 1},
+                         &(gb_cuda_versions){NULL, NULL});
+    assert_ok(gb_cuda_lowered_describe(lowered, lowered->plan->step_count, &error), &error);
+    for (uint32_t s = 0; s < lowered->plan->step_count; s++) {
+        const gb_cuda_step *step = &lowered->steps[s];
+        const gb_cuda_launch *launches = &lowered->launches.launches[step->first_launch];
+        const uint32_t count = step->end_launch - step->first_launch;
+        rounded_gates += count == 1 && strcmp(launches->name, "gate_rows") == 0 &&
+                         launches->grid.x == PROMPT_TOKENS * CHOICES;
+        if (!step->kernel || strcmp(step->kernel->name, "expert_wgmma_int8") != 0)
+            continue;
+        assert_int_equal(count, LAUNCHES);
+        for (uint32_t i = 0; i < LAUNCHES; i++)
+            assert_string_equal(launches[i].name, names[i]);
+        gathered++;
+    }
+}
+
+static void experts_rows_are_rounded_once(void **unused) {
+    (void)unused;
+    enum { LONG_CLASSES = 3, PRODUCTS = 2 }; /* of the first layer: rows are left in the last one */
+    gumbel_program *exported =
+        export_random_program("qwen_tiles.json", (gumbel_export_options){.quantize = "int4"});
+    gathered = rounded_gates = 0;
+    for_classes_of(PROMPT_TOKENS, exported->program, check_gathered);
+    const uint32_t classes = gb_cuda_wgmma_blocks() > 0 ? LONG_CLASSES : 0;
+    assert_int_equal(gathered, classes * PRODUCTS);
+    assert_int_equal(rounded_gates, classes);
+    gumbel_program_close(exported);
+}
+
 static int open_program(void **unused) {
     (void)unused;
     program = export_random_program(
@@ -376,6 +426,7 @@ int main(void) {
         cmocka_unit_test(classes_have_kernels_of_their_own),
         cmocka_unit_test(weights_lie_as_kernels_want_them),
         cmocka_unit_test(few_blocks_of_experts_spread),
+        cmocka_unit_test(experts_rows_are_rounded_once),
 #ifndef GUMBEL_EMULATED_DEVICE
         cmocka_unit_test(launches_are_called_as_their_functions),
 #endif

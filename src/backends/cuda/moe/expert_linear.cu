@@ -188,8 +188,8 @@ static void describe_gemm_quantized(const gb_cuda_problem *problem) {
 
 /* Inputs in the order of the experts are in the scratch of their kernels. */
 static const gb_cuda_kernel kernels[] = {
-    {"expert_wgmma_int8", supports_wgmma_int8, describe_wgmma_int8, gb_cuda_int8_entries_bytes, nullptr,
-     nullptr, true},
+    {"expert_wgmma_int8", supports_wgmma_int8, describe_wgmma_int8, gb_cuda_gathered_bytes, nullptr,
+     gb_cuda_first_input_swizzled, true},
     {"expert_pairs_int8", supports_pairs_int8, describe_pairs_int8, nullptr, nullptr,
      gb_cuda_first_input_by_lanes, true},
     {"expert_mma_int8", supports_mma_int8, describe_mma_int8, mma_int8_scratch, nullptr,

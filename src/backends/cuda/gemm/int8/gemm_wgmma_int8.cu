@@ -142,6 +142,6 @@ size_t gb_cuda_wgmma_int8_tile_rows(size_t pairs, size_t experts) {
 }
 
 void gb_cuda_expert_wgmma_int8(const gb_cuda_call *call, const row_lists &lists) {
-    const int8_rows x = gb_cuda_round_entries(call, lists);
+    const int8_rows x = gb_cuda_gather_rounded(call, gb_cuda_round_rows(call), lists);
     launch(call, gb_cuda_int8_gemm(&call, 1, x, lists, lists.tile_count), lists.tile_rows);
 }

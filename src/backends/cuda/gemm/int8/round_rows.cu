@@ -14,8 +14,6 @@ enum { KEPT = 3 /* times a lane's columns */ };
 struct rounding {
     const float *x; /* [rows, columns] */
     size_t columns;
-    const int32_t *order; /* of each row, the row of y that it is for, or -1; NULL: as they are */
-    size_t x_reuse;       /* row i of y is computed from row i / x_reuse of x */
     row_rounding how;
 };
 
@@ -42,16 +40,13 @@ __device__ static void load_columns(const rounding &r, size_t row, size_t first,
 static __global__ void __launch_bounds__(ROUND_WARPS *WARP) run_round_rows(rounding r) {
     wait_for_earlier();
     const size_t row = blockIdx.x;
-    if (r.order && r.order[row] < 0)
-        return;
-    const size_t from = r.order ? (size_t)r.order[row] / r.x_reuse : row;
     const size_t all = (r.columns + INT8_BLOCK - 1) / INT8_BLOCK * INT8_BLOCK;
     const size_t first = threadIdx.x * LANE_COLUMNS, step = blockDim.x * LANE_COLUMNS;
     uint32_t magnitude = 0;
     float kept[KEPT][LANE_COLUMNS];
 #pragma unroll
     for (unsigned i = 0; i < KEPT; i++)
-        load_columns(r, from, first + i * step, kept[i]);
+        load_columns(r, row, first + i * step, kept[i]);
 #pragma unroll
     for (unsigned i = 0; i < KEPT; i++) {
         hadamard_of_warp<LANE_COLUMNS>(kept[i], r.how.rotation);
@@ -59,7 +54,7 @@ static __global__ void __launch_bounds__(ROUND_WARPS *WARP) run_round_rows(round
     }
     float again[LANE_COLUMNS];
     for (size_t begin = KEPT * step; begin < all; begin += step) {
-        load_columns(r, from, first + begin, again);
+        load_columns(r, row, first + begin, again);
         hadamard_of_warp<LANE_COLUMNS>(again, r.how.rotation);
         magnitude = larger<LANE_COLUMNS>(magnitude, again);
     }
@@ -70,7 +65,7 @@ static __global__ void __launch_bounds__(ROUND_WARPS *WARP) run_round_rows(round
         if (first + i * step < all)
             sum += store_codes<LANE_COLUMNS>(r.how.to, row, first + i * step, by, kept[i]);
     for (size_t begin = KEPT * step; begin < all; begin += step) {
-        load_columns(r, from, first + begin, again);
+        load_columns(r, row, first + begin, again);
         hadamard_of_warp<LANE_COLUMNS>(again, r.how.rotation);
         if (first + begin < all)
             sum += store_codes<LANE_COLUMNS>(r.how.to, row, first + begin, by, again);
@@ -97,8 +92,7 @@ static unsigned choose_warps(size_t columns) {
     return warps < ROUND_WARPS ? warps : (unsigned)ROUND_WARPS;
 }
 
-/* Stores that many rows in memory. */
-static int8_rows place_rows(uint8_t *memory, gb_cuda_layout layout, size_t rows, size_t columns) {
+int8_rows gb_cuda_place_int8_rows(uint8_t *memory, gb_cuda_layout layout, size_t rows, size_t columns) {
     int8_rows to = {};
     to.layout = layout;
     to.padded_rows = padded(rows, 8);
@@ -108,26 +102,11 @@ static int8_rows place_rows(uint8_t *memory, gb_cuda_layout layout, size_t rows,
     return to;
 }
 
-static rounding rounding_of(const gb_cuda_call *call) {
-    const gb_cuda_tensor *x = call->operands[0];
-    rounding r = {};
-    r.x = data_of<const float>(x);
-    r.columns = x->dims[x->rank - 1];
-    r.how.rotation = (unsigned)gb_node_int(call->node, GB_ATTRIBUTE_ROTATION);
-    r.how.factor = gb_hadamard_scale(r.how.rotation);
-    return r;
-}
-
 static row_rounding rounding_into(const gb_cuda_prepared *prepared) {
     const size_t columns = prepared->as->dims[prepared->as->rank - 1],
                  rows = gb_cuda_elements(prepared->as) / columns;
-    return {place_rows(static_cast<uint8_t *>(prepared->data), prepared->layout, rows, columns),
+    return {gb_cuda_place_int8_rows(static_cast<uint8_t *>(prepared->data), prepared->layout, rows, columns),
             prepared->rotation, gb_hadamard_scale(prepared->rotation)};
-}
-
-static void launch(const gb_cuda_call *call, const rounding &r, size_t rows) {
-    add_launch(call->launches, "round_rows", run_round_rows, dim3((unsigned)rows),
-               choose_warps(r.columns) * WARP, 0, r);
 }
 
 gb_cuda_prepared gb_cuda_int8_input_of(const gb_cuda_call *product, gb_cuda_layout layout) {
@@ -139,44 +118,15 @@ gb_cuda_prepared gb_cuda_int8_input_of(const gb_cuda_call *product, gb_cuda_layo
 }
 
 int8_rows gb_cuda_round_rows(const gb_cuda_call *product) {
-    rounding r = rounding_of(product);
-    r.how = rounding_into(product->input);
+    const gb_cuda_tensor *x = product->operands[0];
+    const rounding r = {data_of<const float>(x), x->dims[x->rank - 1], rounding_into(product->input)};
     if (product->prepares_input)
-        launch(product, r, gb_cuda_elements(product->operands[0]) / r.columns);
+        add_launch(product->launches, "round_rows", run_round_rows,
+                   dim3((unsigned)(gb_cuda_elements(x) / r.columns)), choose_warps(r.columns) * WARP, 0, r);
     return r.how.to;
 }
 
 row_rounding gb_cuda_epilogue_rounding(const gb_cuda_call *call) {
     return call->epilogue && gb_cuda_is_rounded(call->epilogue) ? rounding_into(call->epilogue)
                                                                 : row_rounding{};
-}
-
-/* ---- In the order of experts --------------------------------------------------------------------------- */
-
-enum { ENTRY_ALIGNMENT = 256, LEAST_TILE_ROWS = 8 };
-
-static size_t entries_of(const gb_cuda_call *call) {
-    return gb_cuda_list_entries(gb_cuda_elements(call->operands[2]), call->operands[1]->dims[0]);
-}
-
-/* Of lists with the smallest tiles, which are the longest. */
-static uint64_t most_list_bytes(const gb_cuda_call *call) {
-    const uint64_t bytes =
-        gb_cuda_list_bytes(gb_cuda_elements(call->operands[2]), call->operands[1]->dims[0], LEAST_TILE_ROWS);
-    return padded(bytes, ENTRY_ALIGNMENT);
-}
-
-uint64_t gb_cuda_int8_entries_bytes(const gb_cuda_problem *problem) {
-    const gb_cuda_call *call = problem->parts[0];
-    return most_list_bytes(call) + gb_cuda_int8_rows_bytes(entries_of(call), call->operands[1]->dims[2]);
-}
-
-int8_rows gb_cuda_round_entries(const gb_cuda_call *call, const row_lists &lists) {
-    rounding r = rounding_of(call);
-    r.order = lists.order;
-    r.x_reuse = lists.x_reuse;
-    r.how.to = place_rows(call->scratch->bytes + most_list_bytes(call), GB_CUDA_BYTES_SWIZZLED,
-                          entries_of(call), r.columns);
-    launch(call, r, entries_of(call));
-    return r.how.to;
 }

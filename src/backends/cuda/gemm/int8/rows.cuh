@@ -43,12 +43,22 @@ struct row_rounding {
     }
 };
 
+/* A row's bytes of a block of columns. */
+__device__ inline uint8_t *int8_block(const int8_rows &rows, size_t row, size_t block) {
+    return rows.codes + (block * rows.padded_rows + row) * INT8_BLOCK;
+}
+
+/* A 16-byte piece of them, swizzled. */
+__device__ inline uint4 *int8_piece(const int8_rows &rows, size_t row, size_t block, size_t piece) {
+    return reinterpret_cast<uint4 *>(int8_block(rows, row, block)) + (piece ^ row % 8);
+}
+
 /* Where the four even or odd columns of a quarter of a unit are. */
 __device__ inline uint8_t *int8_quarter(const int8_rows &rows, size_t row, size_t quarter, unsigned odd) {
     const size_t block = quarter / (INT8_BLOCK / 8), piece = quarter / 4 % 4 * 2 + odd;
-    uint8_t *of_row = rows.codes + (block * rows.padded_rows + row) * INT8_BLOCK;
-    return rows.layout == GB_CUDA_BYTES_BY_LANES ? of_row + quarter % 4 * 32 + piece * 4
-                                                 : of_row + (piece ^ row % 8) * 16 + quarter % 4 * 4;
+    return rows.layout == GB_CUDA_BYTES_BY_LANES
+               ? int8_block(rows, row, block) + quarter % 4 * 32 + piece * 4
+               : reinterpret_cast<uint8_t *>(int8_piece(rows, row, block, piece)) + quarter % 4 * 4;
 }
 
 /* The result of a sum. */
@@ -65,10 +75,15 @@ gb_cuda::int8_rows gb_cuda_round_rows(const gb_cuda_call *product);
 /* How a call's epilogue rounds its result; not at all where it has none or another. */
 gb_cuda::row_rounding gb_cuda_epilogue_rounding(const gb_cuda_call *call);
 
-/* gb_cuda_round_rows in the order of experts, behind the lists in the call's scratch.bytes, of which
- * gb_cuda_int8_entries_bytes are needed with the lists. */
-gb_cuda::int8_rows gb_cuda_round_entries(const gb_cuda_call *call, const gb_cuda::row_lists &lists);
-uint64_t gb_cuda_int8_entries_bytes(const gb_cuda_problem *problem);
+/* That many rows as they lie in memory of gb_cuda_int8_rows_bytes. */
+gb_cuda::int8_rows gb_cuda_place_int8_rows(uint8_t *memory, gb_cuda_layout layout, size_t rows,
+                                           size_t columns);
+
+/* gather_rounded.cu: swizzled rows of x in the order of experts, copied by a launch that is added, behind the
+ * lists in the call's scratch.bytes, of which gb_cuda_gathered_bytes are needed with the lists. */
+gb_cuda::int8_rows gb_cuda_gather_rounded(const gb_cuda_call *call, const gb_cuda::int8_rows &x,
+                                          const gb_cuda::row_lists &lists);
+uint64_t gb_cuda_gathered_bytes(const gb_cuda_problem *problem);
 
 /* The product of all rows of a call, or with lists.expert of pairs. */
 void gb_cuda_int8_product(const gb_cuda_call *call, const gb_cuda::row_lists &lists);
