@@ -377,7 +377,7 @@ static void check_gathered(gb_cuda_lowered *lowered) {
     gumbel_error error;
     if (lowered->class.tokens != GB_CUDA_LONG_PROMPT)
         return;
-    gb_cuda_lowered_bind(lowered, PROMPT_TOKENS, 1, &(gb_cuda_runs){NULL, 1},
+    gb_cuda_lowered_bind(lowered, PROMPT_TOKENS, 1, &(gb_cuda_runs){.count = 1},
                          &(gb_cuda_versions){NULL, NULL});
     assert_ok(gb_cuda_lowered_describe(lowered, lowered->plan->step_count, &error), &error);
     for (uint32_t s = 0; s < lowered->plan->step_count; s++) {
