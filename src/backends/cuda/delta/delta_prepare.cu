@@ -6,15 +6,20 @@
  */
 #include "backends/cuda/delta/delta_chunks.cuh"
 #include "backends/cuda/device/mma_float.cuh"
+#include "backends/cuda/device/quick_math.cuh"
 
 using namespace gb_cuda;
 
 namespace {
 
 constexpr unsigned THREADS = 256, WARPS = THREADS / WARP, UNITS = SIZE / 4;
-constexpr unsigned STRIDE = CHUNK + 4; /* of rows of CHUNK numbers, against bank conflicts */
 
-typedef float square[CHUNK][STRIDE];
+/* A square whose reads or writes of whole columns of units meet few banks twice. */
+template <unsigned STRIDE>
+using square = float[CHUNK][STRIDE];
+
+typedef square<CHUNK + 8> product_square;
+typedef square<CHUNK + 4> solving_square;
 
 struct prepare_memory {
     union {
@@ -22,21 +27,21 @@ struct prepare_memory {
             float key[CHUNK * SIZE], query[CHUNK * SIZE];
         } rows;
         struct {
-            square inverse;
+            solving_square a, inverse; /* without the diagonal; of I + A */
             float product[CHUNK_BLOCKS - 1][BLOCK][BLOCK + 4];
         } solving;
     };
-    square of_keys, of_queries; /* products with keys; then A, without its diagonal */
-    double decay[CHUNK];        /* logarithms of g */
+    product_square of_keys, of_queries; /* products with keys */
+    double decay[CHUNK];                /* logarithms of g */
     float beta[CHUNK];
 };
 
 /* What a block works on. */
 struct prepare_place {
     chunk_place chunk;
-    unsigned head, key_head;
-    int32_t slot; /* whose states the run has before it */
-    bool stores_keys;
+    unsigned key_head;
+    int32_t slot;  /* whose states the run has before it */
+    bool is_inner; /* all rows, and those before that are convolved with them, are tokens of the run */
 };
 
 /* ---- Convolution --------------------------------------------------------------------------------------- */
@@ -52,29 +57,38 @@ __device__ float load_x(const delta_chunks &v, const prepare_place &p, size_t ch
     return tail[(size_t)((int)TAIL + before) * v.net.channels + channel];
 }
 
-/* Convolves `count` rows of a channel from `first` on, and puts four at a time. */
-template <typename Put>
+/* The same where it is a token of the run. */
+__device__ float load_inner_x(const delta_chunks &v, const prepare_place &p, size_t channel, int row) {
+    return v.net.x[(size_t)(p.chunk.first + row) * v.net.channels + channel];
+}
+
+/* Convolves ROWS rows of a channel from `first` on, and puts four at a time. */
+template <bool IS_INNER, unsigned ROWS, typename Put>
 __device__ void convolve_rows(const delta_chunks &v, const prepare_place &p, size_t channel, unsigned first,
-                              unsigned count, Put put) {
+                              Put put) {
     enum { AT_ONCE = 16 };
     const float4 taps = load_taps(v.net.weight, v.net.weight_dtype, channel);
     float x[TAIL + AT_ONCE];
+    auto load = [&](int row) {
+        return IS_INNER ? load_inner_x(v, p, channel, row) : load_x(v, p, channel, row);
+    };
 #pragma unroll
     for (unsigned i = 0; i < TAIL; i++)
-        x[i] = load_x(v, p, channel, (int)(first + i) - (int)TAIL);
+        x[i] = load((int)(first + i) - (int)TAIL);
 #pragma unroll 1
-    for (unsigned begin = first; begin < first + count; begin += AT_ONCE) {
+    for (unsigned begin = first; begin < first + ROWS; begin += AT_ONCE) {
 #pragma unroll
         for (unsigned i = 0; i < AT_ONCE; i++)
-            x[TAIL + i] = load_x(v, p, channel, (int)(begin + i));
+            x[TAIL + i] = load((int)(begin + i));
 #pragma unroll
         for (unsigned i = 0; i < AT_ONCE; i += 4) {
             float y[4];
 #pragma unroll
             for (unsigned j = 0; j < 4; j++) {
                 const float *of = x + i + j;
-                const float sum = of[0] * taps.x + of[1] * taps.y + of[2] * taps.z + of[3] * taps.w;
-                y[j] = p.chunk.has(begin + i + j) ? silu(sum) : 0.0f;
+                const float sum =
+                    fmaf(of[3], taps.w, fmaf(of[2], taps.z, fmaf(of[1], taps.y, of[0] * taps.x)));
+                y[j] = IS_INNER || p.chunk.has(begin + i + j) ? quick_silu(sum) : 0.0f;
             }
             put(begin + i, y);
         }
@@ -85,24 +99,27 @@ __device__ void convolve_rows(const delta_chunks &v, const prepare_place &p, siz
 }
 
 /* Half of the threads have a channel of the queries each, the others one of the keys. */
+template <bool IS_INNER>
 __device__ void convolve_keys(const delta_chunks &v, const prepare_place &p, prepare_memory &shared) {
     const unsigned part = threadIdx.x / SIZE, d = threadIdx.x % SIZE;
     float *rows = part == QUERY ? shared.rows.query : shared.rows.key;
-    convolve_rows(v, p, v.net.starts[part] + p.key_head * SIZE + d, 0, CHUNK,
-                  [&](unsigned row, const float y[4]) {
-                      for (unsigned j = 0; j < 4; j++)
-                          rows[unit_place(row + j, d / 4, UNITS) * 4 + d % 4] = y[j];
-                  });
+    convolve_rows<IS_INNER, CHUNK>(v, p, v.net.starts[part] + p.key_head * SIZE + d, 0,
+                                   [&](unsigned row, const float y[4]) {
+                                       for (unsigned j = 0; j < 4; j++)
+                                           rows[unit_place(row + j, d / 4, UNITS) * 4 + d % 4] = y[j];
+                                   });
 }
 
-/* Two threads have a channel of the values, half of the rows each. */
-__device__ void convolve_values(const delta_chunks &v, const prepare_place &p) {
-    const unsigned d = threadIdx.x % SIZE, half = CHUNK * SIZE / THREADS;
-    float4 *to = reinterpret_cast<float4 *>(v.values[p.chunk.number * v.net.heads + p.head].value);
-    convolve_rows(v, p, v.net.starts[VALUE] + p.head * SIZE + d, threadIdx.x / SIZE * half, half,
-                  [&](unsigned row, const float y[4]) {
-                      to[unit_place(d, row / 4, CHUNK / 4)] = float4{y[0], y[1], y[2], y[3]};
-                  });
+/* Two threads have a channel of a head's values, half of the rows each. */
+template <bool IS_INNER>
+__device__ void convolve_values(const delta_chunks &v, const prepare_place &p, unsigned head) {
+    constexpr unsigned HALF = CHUNK * SIZE / THREADS;
+    const unsigned d = threadIdx.x % SIZE;
+    float4 *to = reinterpret_cast<float4 *>(v.values[p.chunk.number * v.net.heads + head].value);
+    convolve_rows<IS_INNER, HALF>(v, p, v.net.starts[VALUE] + head * SIZE + d, threadIdx.x / SIZE * HALF,
+                                  [&](unsigned row, const float y[4]) {
+                                      to[unit_place(d, row / 4, CHUNK / 4)] = float4{y[0], y[1], y[2], y[3]};
+                                  });
 }
 
 /* Gives the rows of keys and queries their lengths, a warp a row. */
@@ -137,7 +154,7 @@ __device__ four_parts load_parts(const float *rows, unsigned row, unsigned unit)
 __device__ void multiply_keys(prepare_memory &shared) {
     const unsigned warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, g = lane / 4, t = lane % 4;
     const float *rows = warp < CHUNK_BLOCKS ? shared.rows.key : shared.rows.query;
-    square &to = warp < CHUNK_BLOCKS ? shared.of_keys : shared.of_queries;
+    product_square &to = warp < CHUNK_BLOCKS ? shared.of_keys : shared.of_queries;
     const unsigned row = warp % CHUNK_BLOCKS * BLOCK + 2 * g;
 #pragma unroll 1
     for (unsigned j = 0; j <= warp % CHUNK_BLOCKS; j++) {
@@ -157,18 +174,20 @@ __device__ void multiply_keys(prepare_memory &shared) {
 
 /* ---- Decays -------------------------------------------------------------------------------------------- */
 
-__device__ double log_decay_of(const delta_chunks &v, const prepare_place &p, unsigned row) {
+__device__ double log_decay_of(const delta_chunks &v, const prepare_place &p, unsigned head, unsigned row) {
     if (!p.chunk.has(row))
         return 0;
-    const size_t of_head = (size_t)(p.chunk.first + (int)row) * v.net.heads + p.head;
-    return (double)delta_log_decay(v.net.decay[of_head], load_float(v.net.rate, v.net.rate_dtype, p.head),
-                                   load_float(v.net.bias, v.net.bias_dtype, p.head));
+    const size_t of_head = (size_t)(p.chunk.first + (int)row) * v.net.heads + head;
+    return (double)delta_log_decay(v.net.decay[of_head], load_float(v.net.rate, v.net.rate_dtype, head),
+                                   load_float(v.net.bias, v.net.bias_dtype, head));
 }
 
 /* A warp, two rows a lane. */
-__device__ void find_decays(const delta_chunks &v, const prepare_place &p, prepare_memory &shared) {
+__device__ void find_decays(const delta_chunks &v, const prepare_place &p, unsigned head,
+                            prepare_memory &shared) {
     const unsigned lane = threadIdx.x;
-    const double first = log_decay_of(v, p, 2 * lane), both = first + log_decay_of(v, p, 2 * lane + 1);
+    const double first = log_decay_of(v, p, head, 2 * lane),
+                 both = first + log_decay_of(v, p, head, 2 * lane + 1);
     double sum = both;
     for (unsigned distance = 1; distance < WARP; distance *= 2) {
         const double before = __shfl_up_sync(0xffffffffu, sum, distance);
@@ -178,42 +197,57 @@ __device__ void find_decays(const delta_chunks &v, const prepare_place &p, prepa
     shared.decay[2 * lane + 1] = sum;
 }
 
-__device__ void find_beta(const delta_chunks &v, const prepare_place &p, unsigned row,
+__device__ void find_beta(const delta_chunks &v, const prepare_place &p, unsigned head, unsigned row,
                           prepare_memory &shared) {
-    const size_t of_head = (size_t)(p.chunk.first + (int)row) * v.net.heads + p.head;
+    const size_t of_head = (size_t)(p.chunk.first + (int)row) * v.net.heads + head;
     shared.beta[row] = p.chunk.has(row) ? sigmoid(v.net.beta[of_head]) : 0.0f;
 }
 
 /* Stores g and c(last, s). */
 __device__ void store_decays(unsigned row, const prepare_memory &shared, chunk_head &to) {
-    to.decay[row] = gb_exp((float)shared.decay[row]);
-    to.rest[row] = gb_exp((float)(shared.decay[CHUNK - 1] - shared.decay[row]));
+    to.decay[row] = quick_exp((float)shared.decay[row]);
+    to.rest[row] = quick_exp((float)(shared.decay[CHUNK - 1] - shared.decay[row]));
 }
 
-/* Stores P and makes the products of keys A, a quarter of a row of a block a thread. */
+__device__ const float4 &four_of(const float *row) {
+    return *reinterpret_cast<const float4 *>(row);
+}
+
+/* What is left at row t of what the tokens s .. s + 3 put in; nothing before them. */
+__device__ float4 decays_between(const prepare_memory &shared, unsigned t, unsigned s) {
+    float decay[4];
+#pragma unroll
+    for (unsigned j = 0; j < 4; j++)
+        decay[j] = s + j <= t ? quick_exp((float)(shared.decay[t] - shared.decay[s + j])) : 0.0f;
+    return {decay[0], decay[1], decay[2], decay[3]};
+}
+
+__device__ float4 multiply_four(const float4 &x, const float4 &y) {
+    return {x.x * y.x, x.y * y.y, x.z * y.z, x.w * y.w};
+}
+
+/* Stores P and finds A, a quarter of a row of a block a thread; what A has above its diagonal is not read. */
 __device__ void weigh_products(prepare_memory &shared, chunk_head &to) {
     float4 *weights = reinterpret_cast<float4 *>(to.weights);
+#pragma unroll 1
     for (unsigned i = threadIdx.x; i < CHUNK * CHUNK / 4; i += THREADS) {
-        const unsigned row = i / (CHUNK / 4), column = i % (CHUNK / 4) * 4;
-        if (column / BLOCK > row / BLOCK)
+        const unsigned row = i / (CHUNK / 4), s = i % (CHUNK / 4) * 4;
+        if (s / BLOCK > row / BLOCK)
             continue;
-        float of_query[4];
-#pragma unroll
-        for (unsigned j = 0; j < 4; j++) {
-            const unsigned s = column + j;
-            const float decay = s <= row ? gb_exp((float)(shared.decay[row] - shared.decay[s])) : 0.0f;
-            of_query[j] = s <= row ? shared.of_queries[row][s] * decay : 0.0f;
-            shared.of_keys[row][s] *= decay * shared.beta[row];
-        }
-        weights[lower_place(row / BLOCK, column / BLOCK, row % BLOCK, column % BLOCK / 4)] =
-            float4{of_query[0], of_query[1], of_query[2], of_query[3]};
+        const float beta = shared.beta[row];
+        const float4 decay = decays_between(shared, row, s);
+        weights[lower_place(row / BLOCK, s / BLOCK, row % BLOCK, s % BLOCK / 4)] =
+            multiply_four(four_of(&shared.of_queries[row][s]), decay);
+        *reinterpret_cast<float4 *>(&shared.solving.a[row][s]) = multiply_four(
+            multiply_four(four_of(&shared.of_keys[row][s]), decay), float4{beta, beta, beta, beta});
     }
 }
 
 /* ---- Inversion ----------------------------------------------------------------------------------------- */
 
 /* A column of the inverse of a block of the diagonal. */
-__device__ void invert_column(const square &a, unsigned block, unsigned column, square &inverse) {
+__device__ void invert_column(const solving_square &a, unsigned block, unsigned column,
+                              solving_square &inverse) {
     float x[BLOCK];
 #pragma unroll
     for (unsigned r = 0; r < BLOCK; r++) {
@@ -230,22 +264,18 @@ __device__ float4 add_product(const float4 &sum, float x, const float4 &y) {
     return {fmaf(x, y.x, sum.x), fmaf(x, y.y, sum.y), fmaf(x, y.z, sum.z), fmaf(x, y.w, sum.w)};
 }
 
-__device__ const float4 &four_of(const float *row) {
-    return *reinterpret_cast<const float4 *>(row);
-}
-
 /* The blocks `distance` below the diagonal: -(block of the diagonal) (A times what is above). A thread has a
  * quarter of a row. */
 __device__ void invert_below(unsigned distance, prepare_memory &shared) {
     constexpr unsigned OF_BLOCK = BLOCK * BLOCK / 4;
-    square &inverse = shared.solving.inverse;
+    solving_square &inverse = shared.solving.inverse;
     const unsigned j = threadIdx.x / OF_BLOCK, i = j + distance, r = threadIdx.x % OF_BLOCK / 4,
                    c = threadIdx.x % 4 * 4;
     const bool is_there = i < CHUNK_BLOCKS;
     float4 sum = {};
 #pragma unroll 8
     for (unsigned k = j * BLOCK; is_there && k < i * BLOCK; k++)
-        sum = add_product(sum, shared.of_keys[i * BLOCK + r][k], four_of(&inverse[k][j * BLOCK + c]));
+        sum = add_product(sum, shared.solving.a[i * BLOCK + r][k], four_of(&inverse[k][j * BLOCK + c]));
     if (is_there)
         *reinterpret_cast<float4 *>(&shared.solving.product[j][r][c]) = sum;
     __syncthreads();
@@ -262,7 +292,7 @@ __device__ void invert_below(unsigned distance, prepare_memory &shared) {
 __device__ void invert(prepare_memory &shared) {
     static_assert(CHUNK_BLOCKS * BLOCK * BLOCK / 4 <= THREADS, "a thread has one quarter of a row");
     if (threadIdx.x < CHUNK)
-        invert_column(shared.of_keys, threadIdx.x / BLOCK, threadIdx.x % BLOCK, shared.solving.inverse);
+        invert_column(shared.solving.a, threadIdx.x / BLOCK, threadIdx.x % BLOCK, shared.solving.inverse);
     __syncthreads();
 #pragma unroll 1
     for (unsigned distance = 1; distance < CHUNK_BLOCKS; distance++)
@@ -299,46 +329,72 @@ __device__ size_t run_of(const delta_chunks &v, size_t chunk) {
 }
 
 __device__ prepare_place place_of_block(const delta_chunks &v) {
-    const unsigned head = blockIdx.x, group = v.net.heads / v.net.key_heads;
     const size_t chunk = v.first + blockIdx.y, run = run_of(v, chunk), first = (size_t)v.net.run_first[run];
-    return {chunk_of_run(v, run, (unsigned)(chunk - chunks_before(first, run))), head,
-            v.net.is_tiled ? head % v.net.key_heads : head / group, v.net.slots.from[first],
-            v.net.is_tiled ? head < v.net.key_heads : head % group == 0};
+    const chunk_place place = chunk_of_run(v, run, (unsigned)(chunk - chunks_before(first, run)));
+    const bool is_whole = place.begin == 0 && place.end == CHUNK;
+    return {place, blockIdx.x, v.net.slots.from[first],
+            is_whole && place.first >= (int)(place.run_first + TAIL)};
 }
 
-/* Grid: [value heads, chunks]. */
-__global__ void __launch_bounds__(THREADS, 2) run_delta_prepare(GB_GRID_CONSTANT delta_chunks v) {
-    GB_DYNAMIC_SHARED(prepare_memory, memory);
-    prepare_memory &shared = *memory;
-    wait_for_earlier();
-    const prepare_place p = place_of_block(v);
-    if (p.chunk.begin >= p.chunk.end)
-        return;
-    chunk_head &to = v.heads[p.chunk.number * v.net.heads + p.head];
-    convolve_keys(v, p, shared);
+/* Value head number i of those that go with the block's key head. */
+__device__ unsigned head_of(const delta_chunks &v, const prepare_place &p, unsigned i) {
+    return v.net.is_tiled ? i * v.net.key_heads + p.key_head
+                          : p.key_head * (v.net.heads / v.net.key_heads) + i;
+}
+
+template <bool IS_INNER>
+__device__ void prepare_keys(const delta_chunks &v, const prepare_place &p, prepare_memory &shared) {
+    convolve_keys<IS_INNER>(v, p, shared);
     __syncthreads();
     normalize_keys(v, shared);
-    if (threadIdx.x < WARP)
-        find_decays(v, p, shared);
-    else if (threadIdx.x >= THREADS - CHUNK)
-        find_beta(v, p, threadIdx.x - (THREADS - CHUNK), shared);
     __syncthreads();
     multiply_keys(shared);
-    if (p.stores_keys)
-        store_keys(v, p, shared);
+    store_keys(v, p, shared);
+}
+
+/* All threads have done with the rows of keys, and with the head before. */
+template <bool IS_INNER>
+__device__ void prepare_head(const delta_chunks &v, const prepare_place &p, unsigned head,
+                             prepare_memory &shared) {
+    chunk_head &to = v.heads[p.chunk.number * v.net.heads + head];
+    if (threadIdx.x < WARP)
+        find_decays(v, p, head, shared);
+    else if (threadIdx.x >= THREADS - CHUNK)
+        find_beta(v, p, head, threadIdx.x - (THREADS - CHUNK), shared);
+    convolve_values<IS_INNER>(v, p, head);
+    __syncthreads();
     if (threadIdx.x < CHUNK)
         store_decays(threadIdx.x, shared, to);
-    __syncthreads();
     weigh_products(shared, to);
     __syncthreads();
     invert(shared);
     store_solution(shared, to);
-    convolve_values(v, p);
+}
+
+template <bool IS_INNER>
+__device__ void prepare(const delta_chunks &v, const prepare_place &p, prepare_memory &shared) {
+    prepare_keys<IS_INNER>(v, p, shared);
+#pragma unroll 1
+    for (unsigned i = 0; i < v.net.heads / v.net.key_heads; i++) {
+        __syncthreads();
+        prepare_head<IS_INNER>(v, p, head_of(v, p, i), shared);
+    }
+}
+
+/* Grid: [key heads, chunks]. */
+__global__ void __launch_bounds__(THREADS, 2) run_delta_prepare(GB_GRID_CONSTANT delta_chunks v) {
+    GB_DYNAMIC_SHARED(prepare_memory, memory);
+    wait_for_earlier();
+    const prepare_place p = place_of_block(v);
+    if (p.is_inner)
+        prepare<true>(v, p, *memory);
+    else if (p.chunk.begin < p.chunk.end)
+        prepare<false>(v, p, *memory);
 }
 
 } // namespace
 
 void gb_cuda_delta_prepare(const delta_chunks &chunks, gb_cuda_launch_list *launches) {
-    add_launch(launches, "delta_prepare", run_delta_prepare, dim3(chunks.net.heads, (unsigned)chunks.count),
-               THREADS, sizeof(prepare_memory), chunks);
+    add_launch(launches, "delta_prepare", run_delta_prepare,
+               dim3(chunks.net.key_heads, (unsigned)chunks.count), THREADS, sizeof(prepare_memory), chunks);
 }

@@ -15,6 +15,7 @@ namespace {
 constexpr unsigned COLUMNS = 32, PAIRS = COLUMNS / BLOCK, WALKERS = 2 * PAIRS /* warps */;
 constexpr unsigned THREADS = (WALKERS + 1) * WARP, STAGES = 2, UNITS = SIZE / 4;
 constexpr unsigned HALF_BLOCKS = SIZE / 2 / BLOCK; /* of the memory's rows */
+constexpr unsigned OWN_BLOCKS = CHUNK_BLOCKS / 2;  /* of the tokens */
 
 struct walk_stage {
     chunk_keys keys;
@@ -22,10 +23,9 @@ struct walk_stage {
     float value[COLUMNS * CHUNK];
 };
 
-/* What the warps of a pair tell each other, by lane: products with keys, those with queries of the other's
- * tokens, and changes. */
+/* What a warp tells the other one of its pair, by lane: its half of the products with keys and queries. */
 struct walk_exchange {
-    float4 of_keys[2 * CHUNK_BLOCKS][WARP], of_queries[CHUNK_BLOCKS][WARP];
+    float4 of_keys[2 * CHUNK_BLOCKS][WARP], of_queries[2 * CHUNK_BLOCKS][WARP];
 };
 
 struct walk_memory {
@@ -96,10 +96,10 @@ struct walker {
           pair(threadIdx.x / WARP / 2), half(threadIdx.x / WARP % 2), g(threadIdx.x % WARP / 4),
           t(threadIdx.x % 4), lane(threadIdx.x % WARP) {}
 
-    /* Whether the warp has the tokens of a block: of the outer ones, which together have as many products as
-     * the inner ones, or of these. */
-    __device__ bool owns(unsigned block) const {
-        return (block == 0 || block == CHUNK_BLOCKS - 1) == (half == 0);
+    /* Blocks of tokens that the warp has: the outer ones, which together have as many products as the inner
+     * ones, or these. */
+    __device__ unsigned own_block(unsigned i) const {
+        return half == 0 ? i * (CHUNK_BLOCKS - 1) : 1 + i;
     }
 
     __device__ void meet() {
@@ -163,33 +163,38 @@ struct walker {
         return block_sums(sums);
     }
 
-    /* Finds the products of the whole memory with all keys, and with the queries of the warp's tokens. */
-    __device__ void recall(const walk_stage &stage, block_sums of_keys[CHUNK_BLOCKS],
-                           block_sums of_queries[CHUNK_BLOCKS]) {
-        walk_exchange &mine = shared.exchange[2 * pair + half], &other = shared.exchange[2 * pair + 1 - half];
+    /* Tells the other warp the products of the memory's half with all keys and queries. */
+    __device__ void recall(const walk_stage &stage) {
+        walk_exchange &mine = shared.exchange[2 * pair + half];
         operand_parts parts[HALF_BLOCKS];
 #pragma unroll
         for (unsigned d = 0; d < HALF_BLOCKS; d++)
             parts[d] = memory[d].parts();
-#pragma unroll
+#pragma unroll 1
         for (unsigned b = 0; b < CHUNK_BLOCKS; b++) {
-            of_keys[b] = multiply_memory(parts, stage.keys.key, b);
-            of_queries[b] = multiply_memory(parts, stage.keys.query, b);
-            mine.of_keys[2 * b][lane] = of_keys[b].even;
-            mine.of_keys[2 * b + 1][lane] = of_keys[b].odd;
-            if (!owns(b)) {
-                mine.of_queries[b / 2 * 2][lane] = of_queries[b].even;
-                mine.of_queries[b / 2 * 2 + 1][lane] = of_queries[b].odd;
-            }
+            const block_sums of_keys = multiply_memory(parts, stage.keys.key, b),
+                             of_queries = multiply_memory(parts, stage.keys.query, b);
+            put(mine.of_keys, b, of_keys);
+            put(mine.of_queries, b, of_queries);
         }
         meet();
-#pragma unroll
-        for (unsigned b = 0; b < CHUNK_BLOCKS; b++) {
-            of_keys[b].add(block_sums(other.of_keys[2 * b][lane], other.of_keys[2 * b + 1][lane]));
-            if (owns(b))
-                of_queries[b].add(
-                    block_sums(other.of_queries[b / 2 * 2][lane], other.of_queries[b / 2 * 2 + 1][lane]));
-        }
+    }
+
+    __device__ void put(float4 (*to)[WARP], unsigned block, const block_sums &x) const {
+        to[2 * block][lane] = x.even;
+        to[2 * block + 1][lane] = x.odd;
+    }
+
+    __device__ block_sums get(const float4 (*from)[WARP], unsigned block) const {
+        return block_sums(from[2 * block][lane], from[2 * block + 1][lane]);
+    }
+
+    /* The whole memory's products with the keys, or the queries, of a block. */
+    __device__ block_sums recalled(float4 (walk_exchange::*which)[2 * CHUNK_BLOCKS][WARP],
+                                   unsigned block) const {
+        block_sums sums = get(shared.exchange[2 * pair].*which, block);
+        sums.add(get(shared.exchange[2 * pair + 1].*which, block));
+        return sums;
     }
 
     __device__ float4 load_values(const walk_stage &stage, unsigned odd, unsigned block) const {
@@ -197,34 +202,25 @@ struct walker {
             stage.value)[unit_place(pair * BLOCK + 2 * g + odd, block * 4 + t, CHUNK / 4)];
     }
 
-    /* V - g K S, where S and K have been multiplied. */
-    __device__ void subtract_recalled(const walk_stage &stage, block_sums of_keys[CHUNK_BLOCKS]) const {
-#pragma unroll
-        for (unsigned b = 0; b < CHUNK_BLOCKS; b++) {
-            const float4 decay = reinterpret_cast<const float4 *>(stage.head.decay)[b * 4 + t];
-            of_keys[b].multiply(float4{-decay.x, -decay.y, -decay.z, -decay.w});
-            of_keys[b].add(block_sums(load_values(stage, 0, b), load_values(stage, 1, b)));
-        }
+    /* V - g K S of a block. */
+    __device__ block_sums rest_of(const walk_stage &stage, unsigned block) const {
+        const float4 decay = reinterpret_cast<const float4 *>(stage.head.decay)[block * 4 + t];
+        block_sums rest = recalled(&walk_exchange::of_keys, block);
+        rest.multiply(float4{-decay.x, -decay.y, -decay.z, -decay.w});
+        rest.add(block_sums(load_values(stage, 0, block), load_values(stage, 1, block)));
+        return rest;
     }
 
     /* Finds all of U. */
-    __device__ void solve(const walk_stage &stage, const block_sums rest[CHUNK_BLOCKS],
-                          block_sums changes[CHUNK_BLOCKS]) {
+    __device__ void solve(const walk_stage &stage) {
         operand_parts parts[CHUNK_BLOCKS];
 #pragma unroll
         for (unsigned b = 0; b < CHUNK_BLOCKS; b++)
-            parts[b] = rest[b].parts();
-#pragma unroll
-        for (unsigned b = 0; b < CHUNK_BLOCKS; b++)
-            if (owns(b)) {
-                const block_sums mine = multiply_lower(parts, stage.head.solution, b);
-                shared.changes[pair][2 * b][lane] = mine.even;
-                shared.changes[pair][2 * b + 1][lane] = mine.odd;
-            }
+            parts[b] = rest_of(stage, b).parts();
+#pragma unroll 1
+        for (unsigned i = 0; i < OWN_BLOCKS; i++)
+            put(shared.changes[pair], own_block(i), multiply_lower(parts, stage.head.solution, own_block(i)));
         meet();
-#pragma unroll
-        for (unsigned b = 0; b < CHUNK_BLOCKS; b++)
-            changes[b] = block_sums(shared.changes[pair][2 * b][lane], shared.changes[pair][2 * b + 1][lane]);
     }
 
     __device__ void store_answer(const chunk_place &chunk, unsigned row, float even, float odd) const {
@@ -235,21 +231,17 @@ struct walker {
     }
 
     /* Y of the warp's tokens. */
-    __device__ void answer(const walk_stage &stage, const chunk_place &chunk,
-                           const block_sums changes[CHUNK_BLOCKS],
-                           block_sums of_queries[CHUNK_BLOCKS]) const {
+    __device__ void answer(const walk_stage &stage, const chunk_place &chunk) const {
         operand_parts parts[CHUNK_BLOCKS];
 #pragma unroll
         for (unsigned b = 0; b < CHUNK_BLOCKS; b++)
-            parts[b] = changes[b].parts();
-#pragma unroll
-        for (unsigned b = 0; b < CHUNK_BLOCKS; b++) {
-            if (!owns(b))
-                continue;
-            block_sums y = of_queries[b];
-            y.multiply(reinterpret_cast<const float4 *>(stage.head.decay)[b * 4 + t]);
-            y.add(multiply_lower(parts, stage.head.weights, b));
-            const unsigned row = b * BLOCK + 4 * t;
+            parts[b] = get(shared.changes[pair], b).parts();
+#pragma unroll 1
+        for (unsigned i = 0; i < OWN_BLOCKS; i++) {
+            const unsigned block = own_block(i), row = block * BLOCK + 4 * t;
+            block_sums y = recalled(&walk_exchange::of_queries, block);
+            y.multiply(reinterpret_cast<const float4 *>(stage.head.decay)[block * 4 + t]);
+            y.add(multiply_lower(parts, stage.head.weights, block));
             store_answer(chunk, row, y.even.x, y.odd.x);
             store_answer(chunk, row + 1, y.even.y, y.odd.y);
             store_answer(chunk, row + 2, y.even.z, y.odd.z);
@@ -270,13 +262,14 @@ struct walker {
     }
 
     /* The memory after the chunk. */
-    __device__ void update(const walk_stage &stage, block_sums changes[CHUNK_BLOCKS]) {
+    __device__ void update(const walk_stage &stage) {
         const float decay = stage.head.decay[CHUNK - 1];
         operand_parts parts[CHUNK_BLOCKS];
 #pragma unroll
         for (unsigned b = 0; b < CHUNK_BLOCKS; b++) {
-            changes[b].multiply(reinterpret_cast<const float4 *>(stage.head.rest)[b * 4 + t]);
-            parts[b] = changes[b].parts();
+            block_sums changes = get(shared.changes[pair], b);
+            changes.multiply(reinterpret_cast<const float4 *>(stage.head.rest)[b * 4 + t]);
+            parts[b] = changes.parts();
         }
 #pragma unroll
         for (unsigned d = 0; d < HALF_BLOCKS; d++) {
@@ -294,12 +287,11 @@ struct walker {
     }
 
     __device__ void walk(const walk_stage &stage, const chunk_place &chunk) {
-        block_sums of_keys[CHUNK_BLOCKS], of_queries[CHUNK_BLOCKS], changes[CHUNK_BLOCKS];
-        recall(stage, of_keys, of_queries);
-        subtract_recalled(stage, of_keys);
-        solve(stage, of_keys, changes);
-        answer(stage, chunk, changes, of_queries);
-        update(stage, changes);
+        recall(stage);
+        solve(stage);
+        answer(stage, chunk);
+        meet(); /* before either tells what the next chunk recalls */
+        update(stage);
     }
 
     __device__ void walk_all(copy_pipeline pipeline) {
