@@ -20,12 +20,15 @@ static __global__ void __launch_bounds__(INT8_THREADS, 1) run_gemm_wgmma_int8(GB
 #if defined(GB_HAS_WGMMA)
     typedef int8_stage<COLUMNS, GROUP> stage;
     __shared__ copy_barrier full[INT8_MOST_STAGES], empty[INT8_MOST_STAGES];
+    __shared__ copy_barrier rows_full[RESULT_STAGES], rows_empty[RESULT_STAGES];
+    __shared__ result_rows<COLUMNS> rows[RESULT_STAGES];
     __shared__ group_table table;
     GB_DYNAMIC_SHARED(uint8_t, shared);
     uint8_t *stages = align_b(shared);
-    const copy_pipeline pipeline(full, empty, stage::COUNT);
+    const copy_pipeline pipeline(full, empty, stage::COUNT), of_rows(rows_full, rows_empty, RESULT_STAGES);
     if (threadIdx.x == 0) {
         pipeline.create(1, INT8_FRAGMENTS);
+        of_rows.create(DONE_ARRIVALS, INT8_FRAGMENTS);
         finish_barriers();
     }
     table.fill();
@@ -34,9 +37,11 @@ static __global__ void __launch_bounds__(INT8_THREADS, 1) run_gemm_wgmma_int8(GB
         give_registers_back<INT8_COPYING_REGISTERS>();
         if (threadIdx.x == 0)
             int8_copier<stage>{p, stages, pipeline}.copy_all();
+        else if (threadIdx.x / WARP == 1)
+            load_result_rows<COLUMNS>(p, rows, of_rows);
     } else {
         take_registers<INT8_MULTIPLYING_REGISTERS>();
-        int8_multiplier<stage>(p, stages, table, pipeline).multiply_all();
+        int8_multiplier<stage>(p, stages, table, rows, pipeline, of_rows).multiply_all();
     }
 #endif
 }

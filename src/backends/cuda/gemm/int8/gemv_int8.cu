@@ -96,7 +96,7 @@ struct gemv_int8_warp : int8_sums<Stage> {
                 continue;
             }
             take_sums();
-            this->finish(item);
+            this->finish(item, rows_in_memory{p, item});
         }
     }
 };

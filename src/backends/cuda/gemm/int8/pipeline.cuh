@@ -14,7 +14,7 @@
 namespace gb_cuda {
 
 enum {
-    INT8_SHARED_BYTES = 221 * 1024,
+    INT8_SHARED_BYTES = 218 * 1024, /* of stages; tables and rows of results have the rest */
     INT8_MOST_STAGES = 10,
     INT8_MOST_TILE_ROWS = 256,
 };
@@ -179,6 +179,36 @@ __device__ void expand_block(const group_table &table, const uint8_t *stage, uin
 
 /* ---- Results ------------------------------------------------------------------------------------------- */
 
+/* What a result needs of its row, and the same of two neighbours. */
+struct result_row {
+    int32_t raised; /* what INT8_RAISED_BY has added to the sums */
+    float scale;
+    uint32_t number; /* of y */
+};
+struct result_pair {
+    int2 raised;
+    float2 scales;
+    uint2 numbers;
+};
+
+__device__ inline result_row load_result_row(const int8_gemm &p, uint32_t entry) {
+    return {INT8_RAISED_BY * p.x.sums[entry], p.x.scales[entry],
+            (uint32_t)listed_row(p.lists, (int32_t)entry)};
+}
+
+/* Rows of a small tile, when they are needed. */
+struct rows_in_memory {
+    const int8_gemm &p;
+    const int8_item &item;
+
+    __device__ result_pair pair(uint32_t column) const {
+        const result_row none = {};
+        const result_row even = column < item.count ? load_result_row(p, item.first + column) : none,
+                         odd = column + 1 < item.count ? load_result_row(p, item.first + column + 1) : none;
+        return {{even.raised, odd.raised}, {even.scale, odd.scale}, {even.number, odd.number}};
+    }
+};
+
 /* A warp's sums of a fragment, as wgmma.cuh and mma.cuh have them. */
 template <typename Stage>
 struct int8_sums {
@@ -234,33 +264,40 @@ struct int8_sums {
         return true;
     }
 
-    __device__ void store(const int8_item &item) const {
+    /* A row's two results of a lane. */
+    __device__ void store_row(const int8_matrix &weight, uint32_t output, const int32_t of[4], uint32_t odd,
+                              const result_row &row, const float scales[2]) const {
+        float *to = weight.y + (size_t)row.number * weight.outputs + output;
+#pragma unroll
+        for (int below = 0; below < 2; below++)
+            to[below * 8] = int8_result(of[below * 2 + odd] - row.raised, row.scale, scales[below]);
+    }
+
+    template <typename Rows>
+    __device__ void store(const int8_item &item, const Rows &rows) const {
         const int8_matrix &weight = p.of[item.matrix];
         const uint32_t in_tile = fragment * GB_FRAGMENT_ROWS + lane / 4;
         const uint32_t output = item.output_tile * GB_TILE_ROWS + in_tile;
         const uint16_t *row_scales = weight.row_scales + (size_t)item.weight_tile * GB_TILE_ROWS + in_tile;
         const float scales[2] = {gb_widen_half(row_scales[0], GB_F16), gb_widen_half(row_scales[8], GB_F16)};
 #pragma unroll
-        for (int j = 0; j < Stage::COLUMNS / 8; j++)
-#pragma unroll
-            for (int odd = 0; odd < 2; odd++) {
-                const uint32_t column = j * 8 + lane % 4 * 2 + odd;
-                if (column >= item.count)
-                    continue;
-                const size_t entry = item.first + column;
-                const int32_t raised = INT8_RAISED_BY * p.x.sums[entry];
-                const float scale = p.x.scales[entry];
-                float *to = weight.y + listed_row(p.lists, (int32_t)entry) * weight.outputs + output;
-#pragma unroll
-                for (int below = 0; below < 2; below++)
-                    to[below * 8] = int8_result(sums[j * 4 + below * 2 + odd] - raised, scale, scales[below]);
-            }
+        for (int j = 0; j < Stage::COLUMNS / 8; j++) {
+            const uint32_t column = j * 8 + lane % 4 * 2;
+            const result_pair pair = rows.pair(column);
+            if (column < item.count)
+                store_row(weight, output, sums + j * 4, 0, {pair.raised.x, pair.scales.x, pair.numbers.x},
+                          scales);
+            if (column + 1 < item.count)
+                store_row(weight, output, sums + j * 4, 1, {pair.raised.y, pair.scales.y, pair.numbers.y},
+                          scales);
+        }
     }
 
     /* Stores the item's results, in the warp that has the last of its splits. */
-    __device__ void finish(const int8_item &item) {
+    template <typename Rows>
+    __device__ void finish(const int8_item &item, const Rows &rows) {
         if (p.splits == 1 || add_splits(item))
-            store(item);
+            store(item, rows);
     }
 };
 

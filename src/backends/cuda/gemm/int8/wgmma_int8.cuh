@@ -9,7 +9,7 @@
 #ifndef GUMBEL_BACKENDS_CUDA_GEMM_INT8_WGMMA_INT8_CUH
 #define GUMBEL_BACKENDS_CUDA_GEMM_INT8_WGMMA_INT8_CUH
 
-#include "backends/cuda/gemm/int8/pipeline.cuh"
+#include "backends/cuda/gemm/int8/result_rows.cuh"
 
 namespace gb_cuda {
 
@@ -27,12 +27,14 @@ struct int8_multiplier : int8_sums<Stage> {
     using int8_sums<Stage>::p, int8_sums<Stage>::lane, int8_sums<Stage>::fragment, int8_sums<Stage>::sums;
     const uint8_t *stages;
     const group_table &table;
-    copy_pipeline pipeline;
+    const result_rows<Stage::COLUMNS> *rows;
+    copy_pipeline pipeline, rows_pipeline;
 
     __device__ int8_multiplier(const int8_gemm &product, const uint8_t *in_stages, const group_table &groups,
-                               const copy_pipeline &of)
+                               const result_rows<Stage::COLUMNS> *of_results, const copy_pipeline &of,
+                               const copy_pipeline &of_rows)
         : int8_sums<Stage>(product, threadIdx.x / WARP - WARPGROUP / WARP), stages(in_stages), table(groups),
-          pipeline(of) {}
+          rows(of_results), pipeline(of), rows_pipeline(of_rows) {}
 
     __device__ void expand(const uint8_t *stage, uint32_t block, uint32_t weights[INT8_UNITS][4]) const {
         expand_block<Stage>(table, stage, block, fragment, weights);
@@ -101,7 +103,10 @@ struct int8_multiplier : int8_sums<Stage> {
             if (item.is_empty())
                 continue;
             add_item(item);
-            this->finish(item);
+            rows_pipeline.wait_until_full();
+            this->finish(item, rows[rows_pipeline.stage]);
+            rows_pipeline.release(lane);
+            rows_pipeline.next();
         }
     }
 };
