@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Rows that the step which computes them rounds to 8 bits for the product behind it: the bytes are those of
- * the product's own launch, the step's result is stored as well, and what a step cannot round it leaves.
+ * the product's own launch, the step's result is stored where it is live, and what a step cannot round it
+ * leaves.
  */
 #include "cuda/launching.h"
 #include "cuda/random_matrix.h"
@@ -229,12 +230,36 @@ static void leaves_other_parts(void **state) {
     }
 }
 
+/* A result that nothing reads but its rounded rows is not stored. */
+static void leaves_out_unread(void **state) {
+    (void)state;
+    static const rounded_case c = {17, 2048, 2048, GB_CUDA_BYTES_SWIZZLED, 128, true, true};
+    static const gb_fused_kind kinds[] = {GB_FUSED_NORMS, GB_FUSED_GATED};
+    static const float zeros[17 * 2048];
+    static float found[17 * 2048];
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        rounding_step s;
+        make_step(&s, &c, kinds[i]);
+        const uint32_t live = s.problem.live;
+        assert_cuda(cudaMemcpy(s.result.data, zeros, sizeof zeros, cudaMemcpyHostToDevice));
+        s.problem.live = 0;
+        assert_true(launch_step(&s, true));
+        fetch_tensor(&s.result, found);
+        assert_memory_equal(found, zeros, sizeof zeros);
+        s.problem.live = live;
+        launch_step(&s, false);
+        check_bytes(&s);
+        free_step(&s);
+    }
+}
+
 int main(void) {
     need_device();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(norms_round_rows),
         cmocka_unit_test(gates_round_rows),
         cmocka_unit_test(leaves_other_parts),
+        cmocka_unit_test(leaves_out_unread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,6 +22,7 @@ struct delta_result {
     normalization norm;
     unsigned columns;
     row_rounding rounded;
+    bool is_stored; /* and not only rounded */
 };
 
 /* Sixteen lanes have a head. */
@@ -57,7 +58,7 @@ __global__ void __launch_bounds__(ROUND_WARPS *WARP) run_delta_result(GB_GRID_CO
     for (unsigned i = 0; i < RESULT_PARTS; i++) {
         const unsigned column = (i * blockDim.x + threadIdx.x) * LANE_COLUMNS;
         finish_head(v, y[i], gate[i], column);
-        if (column < v.columns)
+        if (v.is_stored && column < v.columns)
             y[i].store(row, column);
     }
     if (v.rounded.is_there())
@@ -107,6 +108,7 @@ delta_result result_of(const gb_cuda_problem *problem, const delta_step &net) {
     v.norm = net.norm;
     v.columns = columns_of(problem);
     v.rounded = gb_cuda_epilogue_rounding(problem->parts[GB_DELTA_RESULT]);
+    v.is_stored = gb_cuda_is_live(problem, GB_DELTA_RESULT);
     return v;
 }
 

@@ -20,7 +20,7 @@ enum {
  * grid's second dim count. */
 struct gate {
     row_view x, other;
-    float *stored; /* [rows, parts * columns] */
+    float *stored; /* [rows, parts * columns], or NULL */
     prepared_rows prepared;
     unsigned columns, parts;
 };
@@ -65,11 +65,12 @@ static __global__ void __launch_bounds__(THREADS) run_gate_chain(GB_GRID_CONSTAN
     }
     if (g.prepared.values && row < c.rows)
         store_in_bytes<EACH>(g.prepared, number, column, x);
+    if (!is_there || !g.stored)
+        return;
     float *to = g.stored + (size_t)number * g.columns + column;
-    if (is_there)
 #pragma unroll
-        for (int i = 0; i < EACH; i += 2)
-            *reinterpret_cast<float2 *>(to + i) = float2{x[i], x[i + 1]};
+    for (int i = 0; i < EACH; i += 2)
+        *reinterpret_cast<float2 *>(to + i) = float2{x[i], x[i + 1]};
 }
 
 /* Grid: [rows of the product]. */
@@ -96,7 +97,8 @@ static __global__ void __launch_bounds__(ROUND_WARPS *WARP) run_gate_rows(GB_GRI
 #pragma unroll
         for (unsigned j = 0; j < LANE_COLUMNS; j++)
             x[i].v[j] = activation<KIND>(x[i].v[j]) * other[i].v[j];
-        x[i].store(g.stored + (size_t)number * g.columns, column);
+        if (g.stored)
+            x[i].store(g.stored + (size_t)number * g.columns, column);
     }
     round_parts<LANE_COLUMNS, ROW_PARTS>(c.rounded, number, g.columns, x, true, true);
 }
@@ -122,7 +124,7 @@ static gate_chain chain_of(const gb_cuda_problem *problem) {
     c.rows = (unsigned)last->results[0]->dims[0];
     g.x = operand_view(problem->operands[GB_GATED_X], problem->parts[GB_GATED_X_SLICE]);
     g.other = operand_view(problem->operands[GB_GATED_OTHER], problem->parts[GB_GATED_OTHER_SLICE]);
-    g.stored = data_of<float>(last->results[0]);
+    g.stored = gb_cuda_is_live(problem, GB_GATED_RESULT) ? data_of<float>(last->results[0]) : nullptr;
     g.prepared = gb_cuda_epilogue_rows(last);
     c.rounded = gb_cuda_epilogue_rounding(last);
     const bool is_prepared = g.prepared.is_there() || c.rounded.is_there();
