@@ -408,6 +408,61 @@ static void experts_rows_are_rounded_once(void **unused) {
     gumbel_program_close(exported);
 }
 
+/* ---- Values of which prepared rows alone are read ------------------------------------------------------ */
+
+static uint32_t unread, read_too; /* results with an epilogue that were met */
+
+static bool reads_value(const gb_cuda_lowered *lowered, const gb_cuda_step *step, gb_ref storage) {
+    for (uint32_t i = 0; i < step->access_count; i++) {
+        const gb_cuda_access *access = &step->accesses[i];
+        if (access->tensor && !access->writes &&
+            lowered->plan->places[access->tensor - lowered->tensors].storage == storage)
+            return true;
+    }
+    return false;
+}
+
+static bool is_value_read(const gb_cuda_lowered *lowered, gb_ref storage) {
+    for (uint32_t s = 0; s < lowered->plan->step_count; s++)
+        if (reads_value(lowered, &lowered->steps[s], storage))
+            return true;
+    return false;
+}
+
+static void check_live(gb_cuda_lowered *lowered) {
+    for (uint32_t s = 0; s < lowered->plan->step_count; s++) {
+        const gb_cuda_step *step = &lowered->steps[s];
+        const gb_fused_kind kind = step->step->fused ? step->step->fused->kind : GB_FUSED_NONE;
+        if (kind != GB_FUSED_NORMS && kind != GB_FUSED_GATED && kind != GB_FUSED_DELTA)
+            continue;
+        for (uint32_t p = 0; p < step->problem.count; p++) {
+            const gb_cuda_prepared *rows = step->calls[p].epilogue;
+            if (!rows)
+                continue;
+            const bool is_read = is_value_read(lowered, gb_cuda_prepared_value_of(rows)->storage);
+            assert_int_equal(gb_cuda_is_live(&step->problem, p), is_read);
+            unread += !is_read;
+            read_too += is_read;
+        }
+    }
+}
+
+/* A norm's result is read by a router as well, that of attention's norm and of a gate by products alone. */
+static void values_that_are_read_prepared_are_not_stored(void **unused) {
+    (void)unused;
+    static const struct {
+        const char *config, *recipe;
+    } cases[] = {{"qwen_tiles.json", "int4"}, {"qwen_long_rows.json", "int4-affine"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        gumbel_program *exported =
+            export_random_program(cases[i].config, (gumbel_export_options){.quantize = cases[i].recipe});
+        unread = read_too = 0;
+        for_classes(exported->program, check_live);
+        assert_true(unread > 0 && read_too > 0);
+        gumbel_program_close(exported);
+    }
+}
+
 static int open_program(void **unused) {
     (void)unused;
     program = export_random_program(
@@ -427,6 +482,7 @@ int main(void) {
         cmocka_unit_test(weights_lie_as_kernels_want_them),
         cmocka_unit_test(few_blocks_of_experts_spread),
         cmocka_unit_test(experts_rows_are_rounded_once),
+        cmocka_unit_test(values_that_are_read_prepared_are_not_stored),
 #ifndef GUMBEL_EMULATED_DEVICE
         cmocka_unit_test(launches_are_called_as_their_functions),
 #endif

@@ -18,13 +18,37 @@ static bool changes(const gb_program *program, const gb_step *step, uint32_t ope
            (program->values[ref].kind == GB_VALUE_STATE || (samples && operand == GB_SAMPLE_LOGITS));
 }
 
-static void list_step(const gb_cuda_lowered *lowered, gb_cuda_step *step) {
-    const gb_step *planned = step->step;
-    for (uint32_t i = 0; i < planned->operand_count; i++)
+/* Whether a product reads rows that a step before has prepared of its input, which is operand 0. */
+static bool has_prepared_input(const gb_cuda_step *step) {
+    return step->calls[0].input && !step->calls[0].prepares_input;
+}
+
+/* A delta net works in its result's memory before it is done. */
+static bool is_left_out(const gb_cuda_step *step, const gb_cuda_tensor *result) {
+    const gb_fused *fused = step->step->fused;
+    if (!fused || fused->kind == GB_FUSED_DELTA)
+        return false;
+    for (uint32_t p = 0; p < step->problem.count; p++)
+        if (step->calls[p].results[0] == result)
+            return (fused->live & ~step->problem.live) >> p & 1u;
+    return false;
+}
+
+static void list_operands(const gb_cuda_lowered *lowered, gb_cuda_step *step) {
+    for (uint32_t i = has_prepared_input(step); i < step->step->operand_count; i++)
         add(step, (gb_cuda_access){.tensor = step->problem.operands[i],
-                                   .writes = changes(lowered->plan->program, planned, i)});
-    for (uint32_t i = 0; i < planned->result_count; i++)
-        add(step, (gb_cuda_access){.tensor = &lowered->tensors[planned->results[i]], .writes = true});
+                                   .writes = changes(lowered->plan->program, step->step, i)});
+}
+
+static void list_results(const gb_cuda_lowered *lowered, gb_cuda_step *step) {
+    for (uint32_t i = 0; i < step->step->result_count; i++) {
+        const gb_cuda_tensor *result = &lowered->tensors[step->step->results[i]];
+        if (!is_left_out(step, result))
+            add(step, (gb_cuda_access){.tensor = result, .writes = true});
+    }
+}
+
+static void list_prepared(gb_cuda_step *step) {
     const gb_cuda_prepared *input = NULL;
     for (uint32_t p = 0; p < step->problem.count; p++) {
         const gb_cuda_call *call = &step->calls[p];
@@ -33,6 +57,12 @@ static void list_step(const gb_cuda_lowered *lowered, gb_cuda_step *step) {
         add(step, (gb_cuda_access){.rows = call->epilogue, .writes = true});
         input = call->input ? call->input : input;
     }
+}
+
+static void list_step(const gb_cuda_lowered *lowered, gb_cuda_step *step) {
+    list_operands(lowered, step);
+    list_results(lowered, step);
+    list_prepared(step);
 }
 
 bool gb_cuda_list_accesses(gb_cuda_lowered *lowered) {

@@ -143,6 +143,49 @@ static void settle_step(gb_cuda_lowered *lowered, uint32_t s) {
     }
 }
 
+/* ---- Values of which prepared rows alone are read ------------------------------------------------------ */
+
+/* Whether a step reads a value as it is, and not only those rows, which a step before has prepared. */
+static bool step_reads(const gb_plan *plan, const gb_cuda_step *step, gb_ref storage,
+                       const gb_cuda_prepared *rows) {
+    const bool has_rows = step->calls[0].input == rows;
+    for (uint32_t i = 0; i < step->step->operand_count; i++) {
+        const gb_ref operand = step->step->operands[i];
+        const bool is_value = operand != GB_NO_VALUE && plan->places[operand].storage == storage;
+        if (is_value && !(i == 0 && has_rows))
+            return true;
+    }
+    return false;
+}
+
+static bool is_output(const gb_plan *plan, gb_ref storage) {
+    for (uint32_t i = 0; i < plan->program->output_count; i++)
+        if (plan->places[plan->program->outputs[i].value].storage == storage)
+            return true;
+    return false;
+}
+
+static bool is_read(const gb_cuda_lowered *lowered, const gb_cuda_prepared *rows) {
+    const gb_ref storage = gb_cuda_prepared_value_of(rows)->storage;
+    bool result = is_output(lowered->plan, storage);
+    for (uint32_t s = 0; s < lowered->plan->step_count && !result; s++)
+        result = step_reads(lowered->plan, &lowered->steps[s], storage, rows);
+    return result;
+}
+
+/* Whether an epilogue is of the last part, which no other part reads: it is stored only where it is live. */
+static bool ends_in_epilogue(const gb_step *step) {
+    const gb_fused_kind kind = step->kind == GB_STEP_FUSED ? step->fused->kind : GB_FUSED_NONE;
+    return kind == GB_FUSED_NORMS || kind == GB_FUSED_GATED || kind == GB_FUSED_DELTA;
+}
+
+/* A value is twice or four times as large as its prepared rows, and storing it takes as much longer. */
+static void leave_out_unread(const gb_cuda_lowered *lowered, gb_cuda_step *step) {
+    for (uint32_t p = 0; p < step->problem.count && ends_in_epilogue(step->step); p++)
+        if (step->calls[p].epilogue && !is_read(lowered, step->calls[p].epilogue))
+            step->problem.live &= ~(1u << p);
+}
+
 gumbel_status gb_cuda_choose_kernels(gb_cuda_lowered *lowered, gumbel_error *error) {
     for (uint32_t s = lowered->plan->step_count; s-- > 0;) {
         gb_cuda_step *step = &lowered->steps[s];
@@ -156,6 +199,8 @@ gumbel_status gb_cuda_choose_kernels(gb_cuda_lowered *lowered, gumbel_error *err
     }
     for (uint32_t s = 0; s < lowered->plan->step_count; s++)
         settle_step(lowered, s);
+    for (uint32_t s = 0; s < lowered->plan->step_count; s++)
+        leave_out_unread(lowered, &lowered->steps[s]);
     for (uint32_t i = 0; i < lowered->prepared_count; i++) {
         const gb_cuda_prepared_value *value = &lowered->prepared[i];
         GB_TRY(gb_plan_add_buffer(lowered->plan, value->first, value->last,

@@ -110,7 +110,7 @@ typedef struct gb_cuda_call {
     bool allows_bf16;                 /* attention may use bfloat16: no call of a float32 program */
     const gb_cuda_prepared *input;    /* of a product whose kernel wants it */
     bool prepares_input;              /* no launch before has stored it */
-    const gb_cuda_prepared *epilogue; /* where result 0 is stored, too; NULL: nowhere */
+    const gb_cuda_prepared *epilogue; /* where result 0 is prepared, too; NULL: nowhere */
     gb_cuda_launch_list *launches;    /* to which its launches are added */
 } gb_cuda_call;
 
@@ -119,7 +119,7 @@ typedef struct gb_cuda_problem {
     const gb_cuda_tensor *const *operands; /* of the step, by number; NULL: one that is missing */
     const gb_cuda_call *const *parts;      /* likewise */
     uint32_t count;
-    uint32_t live; /* bit i: steps behind this one read result 0 of part i */
+    uint32_t live; /* bit i: steps behind this one read result 0 of part i, and not only its prepared rows */
 } gb_cuda_problem;
 
 /* How problems of some kind are computed: by one launch or a few. No dim of an operand is 0. */

@@ -32,7 +32,8 @@ bool gb_cuda_class_find_range(gb_cuda_class class, const gb_backend_options *opt
                               gb_cuda_class_range *range);
 
 /* Memory that launches read, or write and may read. Those of a step have the same: its operands and results,
- * with the prepared rows of both. Beside it they have the scratch, and read the batch's runs and versions. */
+ * with the prepared rows of both or these alone. Beside it they have the scratch, and read the batch's runs
+ * and versions. */
 typedef struct gb_cuda_access {
     const gb_cuda_tensor *tensor; /* NULL: rows. Of a state, in the slots that the batch names */
     const gb_cuda_prepared *rows;
