@@ -4,6 +4,7 @@
  * of the ops' own kernels.
  */
 #include "backends/cuda/lowering/activations.h"
+#include "backends/cuda/lowering/steps.h"
 #include "backends/math.h"
 #include "cuda/launching.h"
 
@@ -296,31 +297,99 @@ static void norms_with_scale(chain *c) {
     norms(c, 5376, true, true, 128);
 }
 
+/* The end of a layer with a shared expert: its result by the sigmoid of its logit, the experts', the
+ * residual. */
+static void shared_sum(chain *c, size_t width, bool has_logit, bool is_live) {
+    c->kind = GB_FUSED_ROWS;
+    gb_cuda_tensor *factor = rows_of(c, 0, 1);
+    if (has_logit)
+        factor = same_shape(c, GB_OP_SIGMOID, factor, NULL);
+    gb_cuda_tensor *x = same_shape(c, GB_OP_SCALE_ROWS, rows_of(c, 0, width), factor);
+    x = same_shape(c, GB_OP_ADD, rows_of(c, 0, width), x);
+    keep(c, same_shape(c, GB_OP_ADD, rows_of(c, 0, width), x));
+    if (is_live)
+        c->live = (1u << c->count) - 1;
+}
+static void sum_of_2048(chain *c) {
+    shared_sum(c, 2048, true, false);
+}
+static void live_sum(chain *c) {
+    shared_sum(c, 1420, true, true);
+}
+static void sum_by_a_factor(chain *c) {
+    shared_sum(c, 260, false, false);
+}
+static void uneven_sum(chain *c) {
+    shared_sum(c, 1090, true, true);
+}
+
+/* One of them is for others alone. */
+static void factors(chain *c) {
+    shared_sum(c, 64, true, false);
+    keep(c, same_shape(c, GB_OP_SIGMOID, rows_of(c, 0, 1), NULL));
+}
+
+static void gate_of_slices(chain *c) {
+    c->kind = GB_FUSED_ROWS;
+    gb_cuda_tensor *both = rows_of(c, 3, 48), *scale = random_floats(c, 1, 1, 1, 1);
+    gb_cuda_tensor *x = slice(c, both, 0, 20), *other = slice(c, both, 24, 20);
+    x = same_shape(c, GB_OP_MULTIPLY, same_shape(c, GB_OP_GELU_TANH, x, NULL), other);
+    keep(c, same_shape(c, GB_OP_SCALE, x, scale));
+}
+/* The slices' columns are not those that can be loaded together. */
+static void gate_of_odd_slices(chain *c) {
+    c->kind = GB_FUSED_ROWS;
+    gb_cuda_tensor *both = rows_of(c, 0, 48);
+    gb_cuda_tensor *x = slice(c, both, 2, 20);
+    keep(c, same_shape(c, GB_OP_MULTIPLY, same_shape(c, GB_OP_SILU, x, NULL), rows_of(c, 0, 20)));
+}
+static void inner_slice(chain *c) {
+    c->kind = GB_FUSED_ROWS;
+    gb_cuda_tensor *x = slice(c, keep(c, biased(c, 96)), 4, 64);
+    keep(c, same_shape(c, GB_OP_SILU, x, NULL));
+}
+static void read_again(chain *c) {
+    c->kind = GB_FUSED_ROWS;
+    gb_cuda_tensor *x = same_shape(c, GB_OP_SILU, rows_of(c, 0, 64), NULL);
+    gb_cuda_tensor *y = same_shape(c, GB_OP_MULTIPLY, x, rows_of(c, 0, 64));
+    keep(c, same_shape(c, GB_OP_ADD, y, x));
+}
+
 typedef struct chain_case {
     const char *name;
     void (*make)(chain *c);
+    bool in_registers; /* as rows it is an element_chain */
 } chain_case;
 
 static const chain_case cases[] = {
-    {"heads of 256", heads_of_256},
-    {"heads of 512", heads_of_512},
-    {"heads of 128", heads_of_128},
-    {"heads of 64", heads_of_64},
-    {"gated heads", gated_heads},
-    {"turned heads", turned_heads},
-    {"gelu gate", gelu_gate},
-    {"silu gate", silu_gate},
-    {"gate of small groups", gate_of_small_groups},
-    {"experts' gate", experts_gate},
-    {"two gates", two_gates},
-    {"attention's gate", attention_gate},
-    {"unprepared gate", unprepared_gate},
-    {"biases", biases},
-    {"wide bias", wide_bias},
-    {"bias before a norm", bias_before_a_norm},
-    {"residual", residual},
-    {"norms around", norms_around},
-    {"norms with scale", norms_with_scale},
+    {"heads of 256", heads_of_256, false},
+    {"heads of 512", heads_of_512, false},
+    {"heads of 128", heads_of_128, false},
+    {"heads of 64", heads_of_64, false},
+    {"gated heads", gated_heads, false},
+    {"turned heads", turned_heads, false},
+    {"gelu gate", gelu_gate, false},
+    {"silu gate", silu_gate, false},
+    {"gate of small groups", gate_of_small_groups, false},
+    {"experts' gate", experts_gate, false},
+    {"two gates", two_gates, false},
+    {"attention's gate", attention_gate, false},
+    {"unprepared gate", unprepared_gate, false},
+    {"biases", biases, false},
+    {"wide bias", wide_bias, true},
+    {"bias before a norm", bias_before_a_norm, false},
+    {"residual", residual, false},
+    {"norms around", norms_around, false},
+    {"norms with scale", norms_with_scale, false},
+    {"sum of 2048", sum_of_2048, true},
+    {"live sum", live_sum, true},
+    {"sum by a factor", sum_by_a_factor, true},
+    {"uneven sum", uneven_sum, false},
+    {"factors", factors, false},
+    {"gate of slices", gate_of_slices, true},
+    {"gate of odd slices", gate_of_odd_slices, false},
+    {"inner slice", inner_slice, false},
+    {"read again", read_again, false},
 };
 
 static void make_chain(chain *c, const chain_case *result, size_t rows, gb_dtype weights) {
@@ -342,11 +411,17 @@ static op_launch kernel_of(gb_op op) {
         gb_op op;
         op_launch kernel;
     } kernels[] = {
-        {GB_OP_ADD, gb_cuda_add},     {GB_OP_MULTIPLY, gb_cuda_multiply},
-        {GB_OP_SCALE, gb_cuda_scale}, {GB_OP_GELU_TANH, gb_cuda_gelu_tanh},
-        {GB_OP_SILU, gb_cuda_silu},   {GB_OP_SIGMOID, gb_cuda_sigmoid},
-        {GB_OP_SLICE, gb_cuda_slice}, {GB_OP_RMS_NORM, gb_cuda_rms_norm},
-        {GB_OP_ROPE, gb_cuda_rope},   {GB_OP_ADD_BIAS, gb_cuda_add_bias},
+        {GB_OP_ADD, gb_cuda_add},
+        {GB_OP_MULTIPLY, gb_cuda_multiply},
+        {GB_OP_SCALE, gb_cuda_scale},
+        {GB_OP_GELU_TANH, gb_cuda_gelu_tanh},
+        {GB_OP_SILU, gb_cuda_silu},
+        {GB_OP_SIGMOID, gb_cuda_sigmoid},
+        {GB_OP_SLICE, gb_cuda_slice},
+        {GB_OP_RMS_NORM, gb_cuda_rms_norm},
+        {GB_OP_ROPE, gb_cuda_rope},
+        {GB_OP_ADD_BIAS, gb_cuda_add_bias},
+        {GB_OP_SCALE_ROWS, gb_cuda_scale_rows},
     };
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
         if (kernels[i].op == op)
@@ -393,15 +468,20 @@ static void launch_step(const chain *c) {
     assert_true(launch_fused(c->kind, &problem));
 }
 
-static void launch_chain(const chain *c, way how) {
-    const gb_cuda_call *list[MOST_CALLS];
+/* list: room for the calls. */
+static gb_cuda_problem problem_of_rows(const chain *c, const gb_cuda_call **list) {
     for (uint32_t i = 0; i < c->count; i++)
         list[i] = &c->calls[i];
+    return (gb_cuda_problem){.parts = list, .count = c->count, .live = c->live};
+}
+
+static void launch_chain(const chain *c, way how) {
+    const gb_cuda_call *list[MOST_CALLS];
+    const gb_cuda_problem rows = problem_of_rows(c, list);
     if (how == AS_STEP && c->kind != GB_FUSED_ROWS)
         launch_step(c);
     else if (how != ONE_BY_ONE)
-        assert_true(launch_fused(GB_FUSED_ROWS,
-                                 &(gb_cuda_problem){.parts = list, .count = c->count, .live = c->live}));
+        assert_true(launch_fused(GB_FUSED_ROWS, &rows));
     else
         for (uint32_t i = 0; i < c->count; i++)
             run_op(kernel_of(c->nodes[i].op), list[i]);
@@ -449,8 +529,26 @@ static void same_bits_as_alone(void **unused) {
     }
 }
 
+static void elements_stay_in_registers(void **unused) {
+    (void)unused;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        chain c;
+        const gb_cuda_call *list[MOST_CALLS];
+        make_chain(&c, &cases[i], 2, GB_BF16);
+        const gb_cuda_problem rows = problem_of_rows(&c, list);
+        test_problem *t = new_problem(&rows);
+        gb_cuda_row_chain(&t->problem);
+        assert_int_equal(t->launches.count, 1);
+        assert_string_equal(t->launches.launches[0].name,
+                            cases[i].in_registers ? "element_chain" : "row_chain");
+        free_problem(t);
+        free_chain(&c);
+    }
+}
+
 int main(void) {
     need_device();
-    const struct CMUnitTest tests[] = {cmocka_unit_test(same_bits_as_alone)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(same_bits_as_alone),
+                                       cmocka_unit_test(elements_stay_in_registers)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -143,16 +143,12 @@ static unsigned columns_of_thread(const gate_chain &c) {
     return !is_warps ? 0 : group == 128 ? 4 : 2;
 }
 
-static bool is_loadable_by_parts(const row_view &view) {
-    return (uintptr_t)view.data % 16 == 0 && view.stride % 4 == 0 && view.inner % LANE_COLUMNS == 0 &&
-           view.outer % 4 == 0;
-}
-
 /* Whether rows are rounded by blocks that have them whole. */
 static bool rounds_rows(const gate_chain &c) {
     return c.rounded.is_there() && c.of.columns % INT8_BLOCK == 0 &&
-           c.of.columns <= (unsigned)ROW_PARTS * ROUND_WARPS * WARP_COLUMNS && is_loadable_by_parts(c.of.x) &&
-           is_loadable_by_parts(c.of.other) && (uintptr_t)c.of.stored % 16 == 0;
+           c.of.columns <= (unsigned)ROW_PARTS * ROUND_WARPS * WARP_COLUMNS &&
+           is_loadable_by_four(c.of.x, LANE_COLUMNS) && is_loadable_by_four(c.of.other, LANE_COLUMNS) &&
+           (uintptr_t)c.of.stored % 16 == 0;
 }
 
 template <chain_kind KIND>

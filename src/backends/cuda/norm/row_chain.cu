@@ -397,6 +397,11 @@ static bool is_produced_before(const gb_cuda_call *const *calls, unsigned i, con
     return false;
 }
 
+/* Whether the call is a slice of what the chain computes. */
+static bool is_inner_slice(const gb_cuda_call *const *calls, unsigned i) {
+    return calls[i]->node->op == GB_OP_SLICE && is_produced_before(calls, i, calls[i]->operands[0]);
+}
+
 /* Columns of a row that a block can have: heads where every op is of heads of one size, or parts of wide rows
  * where every op is of single elements; 0: all. */
 static unsigned columns_of_block(const gb_cuda_call *const *calls, unsigned count) {
@@ -405,10 +410,10 @@ static unsigned columns_of_block(const gb_cuda_call *const *calls, unsigned coun
     for (unsigned i = 0; i < count; i++) {
         const gb_cuda_call *call = calls[i];
         const chain_kind kind = kind_of(call->node->op);
-        const bool is_inner_slice = kind == CHAIN_COPY && is_produced_before(calls, i, call->operands[0]);
-        by_heads = by_heads && head_size(call) == head && !is_inner_slice && !call->epilogue;
-        by_parts = by_parts && kind <= CHAIN_COPY && row_width(call->results[0]) == width &&
-                   !is_inner_slice && (!call->epilogue || gb_cuda_epilogue_columns(call) % UNIT == 0);
+        const bool is_whole = !is_inner_slice(calls, i);
+        by_heads = by_heads && head_size(call) == head && is_whole && !call->epilogue;
+        by_parts = by_parts && kind <= CHAIN_COPY && row_width(call->results[0]) == width && is_whole &&
+                   (!call->epilogue || gb_cuda_epilogue_columns(call) % UNIT == 0);
     }
     return by_heads ? head : by_parts ? (unsigned)SHARED_COLUMNS : 0;
 }
@@ -436,11 +441,11 @@ static unsigned threads_for(const row_chain &chain) {
     return most < NORM_THREADS ? most : (unsigned)NORM_THREADS;
 }
 
-static chain_builder chain_of(const gb_cuda_problem *problem) {
+static chain_builder chain_of(const gb_cuda_problem *problem, unsigned columns) {
     const gb_cuda_call *const *calls = problem->parts;
     chain_builder b = {};
     b.calls = calls;
-    b.chain.columns = columns_of_block(calls, problem->count);
+    b.chain.columns = columns;
     for (unsigned i = 0; i < problem->count; i++) {
         const bool is_live = gb_cuda_is_live(problem, i);
         if (is_live || calls[i]->node->op != GB_OP_SLICE || !view_slice(&b, calls[i]))
@@ -455,11 +460,25 @@ bool gb_cuda_supports_rows(const gb_cuda_problem *problem) {
     return problem->count > 1 || (first->node->op == GB_OP_RMS_NORM && first->operands[0]->rank == 2);
 }
 
+static unsigned rows_of(const gb_cuda_problem *problem) {
+    return (unsigned)problem->parts[0]->results[0]->dims[0];
+}
+
+static bool describe_elements(const gb_cuda_problem *problem) {
+    const gb_cuda_call *const *calls = problem->parts;
+    for (unsigned i = 0; i < problem->count; i++)
+        if (calls[i]->epilogue || is_inner_slice(calls, i))
+            return false;
+    return gb_cuda_element_chain(chain_of(problem, ELEMENT_COLUMNS).chain, rows_of(problem),
+                                 calls[0]->launches);
+}
+
 void gb_cuda_row_chain(const gb_cuda_problem *problem) {
     const gb_cuda_call *const *calls = problem->parts;
-    const chain_builder b = chain_of(problem);
-    const dim3 grid((unsigned)calls[0]->results[0]->dims[0],
-                    blocks_of_row(calls, problem->count, b.chain.columns));
+    if (describe_elements(problem))
+        return;
+    const chain_builder b = chain_of(problem, columns_of_block(calls, problem->count));
+    const dim3 grid(rows_of(problem), blocks_of_row(calls, problem->count, b.chain.columns));
     add_launch(calls[0]->launches, "row_chain", run_row_chain, grid, threads_for(b.chain),
                b.shared * sizeof(float), b.chain);
 }

@@ -12,7 +12,10 @@
 
 namespace gb_cuda {
 
-enum { SHARED_COLUMNS = 1024 }; /* of a block that shares its row */
+enum {
+    SHARED_COLUMNS = 1024, /* of a block that shares its row */
+    ELEMENT_COLUMNS = 4    /* of a thread of element_chain.cu */
+};
 
 enum chain_kind {
     CHAIN_ADD,
@@ -100,7 +103,17 @@ __host__ __device__ inline unsigned place_of(const row_view &view, unsigned i) {
     return i + part * (view.outer - view.inner);
 }
 
+/* Whether neighbouring columns, that many of which are within an inner part, can be loaded four at a time. */
+inline bool is_loadable_by_four(const row_view &view, unsigned columns) {
+    return view.data && (uintptr_t)view.data % 16 == 0 && view.stride % 4 == 0 && view.inner % columns == 0 &&
+           view.outer % 4 == 0;
+}
+
 } // namespace gb_cuda
+
+/* element_chain.cu: describes the launch of a chain with ELEMENT_COLUMNS of a block, without inner slices and
+ * epilogues; false: its ops are not functions of single elements, one after the other. */
+bool gb_cuda_element_chain(const gb_cuda::row_chain &chain, unsigned rows, gb_cuda_launch_list *launches);
 
 /* norm_chain.cu: describes the launch of a norm of long rows; false: it does not have such ones. */
 bool gb_cuda_long_norm(const gb_cuda_call *call, const gb_cuda::normalization &norm,
