@@ -204,7 +204,8 @@ static void classes_have_kernels_of_their_own(void **unused) {
     assert_string_equal(one.names[1], "norm_gemv_small");
     assert_string_equal(few.names[1], "norm_chain");
     assert_string_equal(prefill.names[1], "norm_chain");
-    assert_true(has_name(&prefill, "element_chain")); /* the shared expert's factor and the sums */
+    assert_true(has_name(&prefill, "element_chain")); /* the shared expert's factor and the sums, */
+    assert_false(has_name(&prefill, "combine"));      /* also the experts' */
     assert_true(has_name(&one, "norm_gemv") && has_name(&one, "expert_inner"));
     assert_true(has_name(&few, "gemv") && has_name(&few, "expert_outer"));
     if (gb_cuda_wgmma_blocks() > 0)

@@ -323,6 +323,28 @@ static void uneven_sum(chain *c) {
     shared_sum(c, 1090, true, true);
 }
 
+/* The experts' result is the sum of their rows. */
+static void experts_sum(chain *c, size_t width, size_t choices, bool is_live) {
+    c->kind = GB_FUSED_ROWS;
+    gb_cuda_tensor *factor = same_shape(c, GB_OP_SIGMOID, rows_of(c, 0, 1), NULL);
+    gb_cuda_tensor *shared = same_shape(c, GB_OP_SCALE_ROWS, rows_of(c, 0, width), factor);
+    gb_cuda_tensor *x =
+        add_op(c, GB_OP_COMBINE_EXPERTS, rows_of(c, choices, width), rows_of(c, 0, choices), width, 0);
+    x = same_shape(c, GB_OP_ADD, x, shared);
+    keep(c, same_shape(c, GB_OP_ADD, rows_of(c, 0, width), x));
+    if (is_live)
+        c->live = (1u << c->count) - 1;
+}
+static void sum_of_8_experts(chain *c) {
+    experts_sum(c, 2048, 8, false);
+}
+static void live_sum_of_3_experts(chain *c) {
+    experts_sum(c, 1420, 3, true);
+}
+static void uneven_sum_of_experts(chain *c) {
+    experts_sum(c, 1090, 3, false);
+}
+
 /* One of them is for others alone. */
 static void factors(chain *c) {
     shared_sum(c, 64, true, false);
@@ -386,6 +408,9 @@ static const chain_case cases[] = {
     {"sum by a factor", sum_by_a_factor, true},
     {"uneven sum", uneven_sum, false},
     {"factors", factors, false},
+    {"sum of 8 experts", sum_of_8_experts, true},
+    {"live sum of 3 experts", live_sum_of_3_experts, true},
+    {"uneven sum of experts", uneven_sum_of_experts, false},
     {"gate of slices", gate_of_slices, true},
     {"gate of odd slices", gate_of_odd_slices, false},
     {"inner slice", inner_slice, false},
@@ -422,6 +447,7 @@ static op_launch kernel_of(gb_op op) {
         {GB_OP_ROPE, gb_cuda_rope},
         {GB_OP_ADD_BIAS, gb_cuda_add_bias},
         {GB_OP_SCALE_ROWS, gb_cuda_scale_rows},
+        {GB_OP_COMBINE_EXPERTS, gb_cuda_combine_experts},
     };
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
         if (kernels[i].op == op)

@@ -47,24 +47,28 @@ void gb_arrange_products(gb_fuser *fuser, const gb_pattern *pattern) {
             s = gather(fuser, pattern, s) - 1;
 }
 
-/* ---- Slices -------------------------------------------------------------------------------------------- */
+/* ---- Slices and experts' sums -------------------------------------------------------------------------- */
+
+static bool can_wait(const gb_step *step) {
+    return step->kind == GB_STEP_NODE &&
+           (step->node->op == GB_OP_SLICE || step->node->op == GB_OP_COMBINE_EXPERTS);
+}
 
 /* Only those that their own chain does not need; from the last one on, so that what they read follows them.
  */
 void gb_arrange_slices(gb_fuser *fuser, const gb_pattern *pattern) {
     gb_step *steps = fuser->plan->steps;
     for (uint32_t s = fuser->end; s-- > 0;) {
-        const gb_step slice = steps[s];
-        if (slice.kind != GB_STEP_NODE || slice.node->op != GB_OP_SLICE ||
-            !gb_is_joined(fuser, pattern, &slice))
+        const gb_step waiting = steps[s];
+        if (!can_wait(&waiting) || !gb_is_joined(fuser, pattern, &waiting))
             continue;
         uint32_t reader = s + 1;
         bool is_later = false;
-        for (; reader < fuser->end && !gb_step_reads(fuser, &steps[reader], slice.results[0]); reader++)
+        for (; reader < fuser->end && !gb_step_reads(fuser, &steps[reader], waiting.results[0]); reader++)
             is_later = is_later || !gb_is_joined(fuser, pattern, &steps[reader]);
         if (reader == fuser->end || !is_later)
             continue;
-        memmove(steps + s, steps + s + 1, (reader - 1 - s) * sizeof slice);
-        steps[reader - 1] = slice;
+        memmove(steps + s, steps + s + 1, (reader - 1 - s) * sizeof waiting);
+        steps[reader - 1] = waiting;
     }
 }

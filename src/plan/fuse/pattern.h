@@ -131,7 +131,7 @@ bool gb_is_joined(const gb_fuser *fuser, const gb_pattern *pattern, const gb_ste
 /* Puts products of one input behind the first of them (arrange.c). */
 void gb_arrange_products(gb_fuser *fuser, const gb_pattern *pattern);
 
-/* Puts slices in front of what reads them. */
+/* Puts slices and experts' sums in front of what reads them. */
 void gb_arrange_slices(gb_fuser *fuser, const gb_pattern *pattern);
 
 /* A step that was replaced has no kind. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Chains of ops on single elements, each of which takes the result of the one before. A thread has four
- * neighbouring columns and goes from op to op in registers. The bits are those of row_chain.cu.
+ * Chains of ops on single elements, each of which takes the result of the one before, and experts' weighted
+ * sums. A thread has four neighbouring columns and goes from op to op in registers. The bits are those of
+ * row_chain.cu.
  */
 #include "backends/cuda/norm/long_rows.cuh"
 #include "backends/cuda/norm/row_chain.cuh"
@@ -14,11 +15,13 @@ typedef row_part<ELEMENT_COLUMNS> part;
 
 struct element_op {
     chain_kind kind;
-    bool is_logistic;   /* SCALE_ROWS: the factor is the sigmoid of other */
-    row_view other;     /* the operand that is not the result before */
+    bool is_logistic; /* SCALE_ROWS: the factor is the sigmoid of other */
+    row_view other;   /* the operand that is not the result before */
+    unsigned choices; /* of experts, of whose rows the sum by weights is the operand; 0: it is one row */
+    row_view weights;
     const void *weight; /* ADD_BIAS, SCALE */
     gb_dtype dtype;
-    float *stored_factor; /* or NULL, as stored */
+    float *stored_other; /* what is made of other; or NULL, as stored */
     float *stored;
 };
 
@@ -28,13 +31,18 @@ struct element_chain {
     unsigned count, width;
 };
 
+/* Both operands are rows. */
+__host__ __device__ static bool has_rows(chain_kind kind) {
+    return kind == CHAIN_ADD || kind == CHAIN_MULTIPLY;
+}
+
 __device__ static void load_rows(const row_view &view, size_t row, unsigned column, part &y) {
     y.load(view.data + row * view.stride, place_of(view, column));
 }
 
-/* Of a row's factor the first column alone, and no weights: nothing here waits for what is loaded. */
+/* Of a row's factor the first column alone, no weights and no sums: nothing here waits for what is loaded. */
 __device__ static void load_other(const element_op &op, size_t row, unsigned column, part &y) {
-    if (op.kind == CHAIN_ADD || op.kind == CHAIN_MULTIPLY)
+    if (has_rows(op.kind) && !op.choices)
         load_rows(op.other, row, column, y);
     else if (op.kind == CHAIN_SCALE_ROWS)
         y.v[0] = op.other.data[row * op.other.stride];
@@ -44,13 +52,31 @@ __device__ static float factor_of(const element_op &op, size_t row, unsigned col
     if (op.kind == CHAIN_SCALE)
         return load_float(op.weight, op.dtype, 0);
     const float factor = op.is_logistic ? sigmoid(loaded) : loaded;
-    if (op.stored_factor && column == 0)
-        op.stored_factor[row] = factor;
+    if (op.stored_other && column == 0)
+        op.stored_other[row] = factor;
     return factor;
 }
 
+__device__ static void add_experts(const element_op &op, size_t row, unsigned width, unsigned column,
+                                   part &y) {
+    const float *weights = op.weights.data + row * op.weights.stride;
+#pragma unroll 4
+    for (unsigned t = 0; t < op.choices; t++) {
+        part x;
+        load_rows(op.other, row, t * width + column, x);
+#pragma unroll
+        for (unsigned j = 0; j < ELEMENT_COLUMNS; j++)
+            y.v[j] = t == 0 ? x.v[j] * weights[t] : y.v[j] + x.v[j] * weights[t];
+    }
+    if (op.stored_other)
+        y.store(op.stored_other + row * width, column);
+}
+
 /* What load_other has left out. */
-__device__ static void finish_other(const element_op &op, size_t row, unsigned column, part &y) {
+__device__ static void finish_other(const element_op &op, size_t row, unsigned width, unsigned column,
+                                    part &y) {
+    if (op.choices)
+        add_experts(op, row, width, column, y);
     if (op.kind == CHAIN_SCALE || op.kind == CHAIN_SCALE_ROWS) {
         const float factor = factor_of(op, row, column, y.v[0]);
 #pragma unroll
@@ -100,7 +126,7 @@ static __global__ void __launch_bounds__(THREADS) run_element_chain(GB_GRID_CONS
 #pragma unroll 1
     for (unsigned k = 0; k < c.count; k++) {
         const element_op &op = c.ops[k];
-        finish_other(op, row, column, others[0]);
+        finish_other(op, row, c.width, column, others[0]);
         execute(op, others[0], x);
         if (op.stored)
             x.store(op.stored + row * c.width, column);
@@ -126,45 +152,59 @@ struct element_builder {
     element_chain chain;
     const chain_op *ops;
     int before;      /* the op of the last result; -1: none */
-    unsigned unread; /* bit i: op i is a factor that no op has taken */
+    unsigned unread; /* bit i: op i is an aside that no op has taken */
 };
 
-static bool add_factor(element_builder *b, int number) {
+/* Rows' factors and experts' sums are computed with the op that takes them. */
+static bool is_aside(const chain_op &op) {
+    return op.width == 1 || op.kind == CHAIN_COMBINE;
+}
+
+static bool add_aside(element_builder *b, int number) {
     const chain_op &op = b->ops[number];
     b->unread |= 1u << number;
+    if (op.kind == CHAIN_COMBINE)
+        return op.width == b->chain.width && op.b.data && is_loadable_by_four(op.a, ELEMENT_COLUMNS) &&
+               is_aligned(op.stored);
     return op.kind == CHAIN_SIGMOID && op.a.data;
 }
 
-static bool take_factor(element_builder *b, const chain_op &op, element_op *e) {
-    const int producer = producer_of(op.b);
-    e->other = op.b;
+/* The operand as it is, or what an aside makes of its own one. */
+static bool take_other(element_builder *b, const row_view &operand, element_op *e) {
+    const int producer = producer_of(operand);
+    e->other = operand;
     if (producer < 0)
         return true;
-    e->is_logistic = true;
-    e->other = b->ops[producer].a;
-    e->stored_factor = b->ops[producer].stored;
-    const bool is_factor = (b->unread >> producer & 1u) != 0;
+    const chain_op &aside = b->ops[producer];
+    const bool is_there = (b->unread >> producer & 1u) != 0;
     b->unread &= ~(1u << producer);
-    return is_factor;
+    e->other = aside.a;
+    e->weights = aside.b;
+    e->choices = aside.count;
+    e->is_logistic = aside.kind == CHAIN_SIGMOID;
+    e->stored_other = aside.stored;
+    return is_there && (aside.kind == CHAIN_COMBINE) == has_rows(e->kind);
 }
 
 /* The other operand of sums and products may be the first one. */
 static bool take_operands(element_builder *b, const chain_op &op, element_op *e) {
-    const bool has_rows = op.kind == CHAIN_ADD || op.kind == CHAIN_MULTIPLY;
-    const bool is_second = has_rows && b->before >= 0 && producer_of(op.b) == b->before;
+    const bool is_second =
+        has_rows(op.kind) && producer_of(op.b) == b->before && producer_of(op.a) != b->before;
     const row_view &x = is_second ? op.b : op.a;
-    if (has_rows)
-        e->other = is_second ? op.a : op.b;
     if (b->before < 0)
         b->chain.x = x;
-    return producer_of(x) == b->before && (x.data == nullptr || is_loadable_by_four(x, ELEMENT_COLUMNS)) &&
-           (!has_rows || is_loadable_by_four(e->other, ELEMENT_COLUMNS));
+    if (producer_of(x) != b->before || (x.data && !is_loadable_by_four(x, ELEMENT_COLUMNS)))
+        return false;
+    if (op.kind == CHAIN_SCALE_ROWS)
+        return take_other(b, op.b, e);
+    return !has_rows(op.kind) ||
+           (take_other(b, is_second ? op.a : op.b, e) && is_loadable_by_four(e->other, ELEMENT_COLUMNS));
 }
 
 static bool add_op(element_builder *b, int number) {
     const chain_op &op = b->ops[number];
-    if (op.width == 1)
-        return add_factor(b, number);
+    if (is_aside(op))
+        return add_aside(b, number);
     if (!is_of_elements(op.kind) || op.width != b->chain.width || b->chain.count == MOST_OPS)
         return false;
     element_op *e = &b->chain.ops[b->chain.count++];
@@ -172,10 +212,9 @@ static bool add_op(element_builder *b, int number) {
     e->weight = op.norm.weight;
     e->dtype = op.norm.dtype;
     e->stored = op.stored;
-    if (!take_operands(b, op, e) || !is_aligned(e->stored))
-        return false;
+    const bool is_taken = take_operands(b, op, e);
     b->before = number;
-    return op.kind != CHAIN_SCALE_ROWS || take_factor(b, op, e);
+    return is_taken && is_aligned(e->stored);
 }
 
 bool gb_cuda_element_chain(const row_chain &chain, unsigned rows, gb_cuda_launch_list *launches) {
