@@ -9,7 +9,7 @@
 
 using namespace gb_cuda;
 
-enum { THREADS = 256, MOST_OPS = 4 };
+enum { THREADS = 256, MOST_OPS = 4, LOADED_TOGETHER = 4 /* rows of experts */ };
 
 typedef row_part<ELEMENT_COLUMNS> part;
 
@@ -57,16 +57,27 @@ __device__ static float factor_of(const element_op &op, size_t row, unsigned col
     return factor;
 }
 
+/* In the order of choices. To add anything to -0 leaves its bits. */
 __device__ static void add_experts(const element_op &op, size_t row, unsigned width, unsigned column,
                                    part &y) {
-    const float *weights = op.weights.data + row * op.weights.stride;
-#pragma unroll 4
-    for (unsigned t = 0; t < op.choices; t++) {
-        part x;
-        load_rows(op.other, row, t * width + column, x);
+    const float *rows = op.other.data + row * op.other.stride,
+                *weights = op.weights.data + row * op.weights.stride;
+    y = {{-0.0f, -0.0f, -0.0f, -0.0f}};
+#pragma unroll 1
+    for (unsigned first = 0; first < op.choices; first += LOADED_TOGETHER) {
+        part x[LOADED_TOGETHER] = {};
+        float weight[LOADED_TOGETHER] = {};
 #pragma unroll
-        for (unsigned j = 0; j < ELEMENT_COLUMNS; j++)
-            y.v[j] = t == 0 ? x.v[j] * weights[t] : y.v[j] + x.v[j] * weights[t];
+        for (unsigned t = 0; t < LOADED_TOGETHER; t++)
+            if (first + t < op.choices) {
+                x[t].load(rows, (first + t) * width + column);
+                weight[t] = weights[first + t];
+            }
+#pragma unroll
+        for (unsigned t = 0; t < LOADED_TOGETHER; t++)
+#pragma unroll
+            for (unsigned j = 0; j < ELEMENT_COLUMNS; j++)
+                y.v[j] = first + t < op.choices ? y.v[j] + x[t].v[j] * weight[t] : y.v[j];
     }
     if (op.stored_other)
         y.store(op.stored_other + row * width, column);
@@ -164,8 +175,8 @@ static bool add_aside(element_builder *b, int number) {
     const chain_op &op = b->ops[number];
     b->unread |= 1u << number;
     if (op.kind == CHAIN_COMBINE)
-        return op.width == b->chain.width && op.b.data && is_loadable_by_four(op.a, ELEMENT_COLUMNS) &&
-               is_aligned(op.stored);
+        return op.width == b->chain.width && !op.a.inner && op.b.data &&
+               is_loadable_by_four(op.a, ELEMENT_COLUMNS) && is_aligned(op.stored);
     return op.kind == CHAIN_SIGMOID && op.a.data;
 }
 
