@@ -18,7 +18,7 @@ enum {
     HEADS = 4,
     KEY_HEADS = 2,
     CHANNELS = (2 * KEY_HEADS + HEADS) * SIZE,
-    SLOTS = 20,
+    SLOTS = 40,
     MOST_TOKENS = 256, /* of a run */
     SCRATCH = 16 << 20,
     STEPS = GB_DELTA_PARTS,
@@ -43,7 +43,8 @@ typedef struct layer_run {
     const int32_t *slots, *positions; /* [tokens] */
     size_t tokens;
     bool is_tiled, is_prompt;
-    bool is_one; /* step, or one for each op */
+    bool is_one;       /* step, or one for each op */
+    const int32_t *to; /* the slots in which tokens leave their states; NULL: their own */
 } layer_run;
 
 static layer_inputs in;
@@ -78,7 +79,7 @@ typedef struct layer {
     gb_cuda_call calls[STEPS];
     gb_cuda_scratch scratch;
     gb_cuda_prepared epilogue;
-    int32_t *run_first, *run_positions;
+    int32_t *run_first, *run_positions, *to;
 } layer;
 
 enum {
@@ -198,6 +199,7 @@ static layer *make_layer(const layer_run *r) {
     l->scratch.arrivals = device_copy(zeros, sizeof zeros);
     l->run_first = device_copy(NULL, (r->tokens + 1) * sizeof *l->run_first);
     l->run_positions = device_copy(NULL, r->tokens * sizeof *l->run_positions);
+    l->to = device_copy(NULL, r->tokens * sizeof *l->to);
     l->scratch.bytes = device_copy(NULL, SCRATCH);
     set_nodes(l, r->is_tiled);
     set_operands(l, r->is_prompt);
@@ -216,6 +218,7 @@ static void free_layer(layer *l) {
     assert_cuda(cudaFree(l->scratch.bytes));
     assert_cuda(cudaFree(l->run_first));
     assert_cuda(cudaFree(l->run_positions));
+    assert_cuda(cudaFree(l->to));
     free(l);
 }
 
@@ -249,9 +252,14 @@ static void send_tokens(layer *l, const layer_run *r, size_t first, size_t count
     send(&l->b, in.b, first, count);
     send(&l->z, in.z, first, count);
     send(&l->slots, r->slots, first, count);
+    if (r->to)
+        assert_cuda(cudaMemcpy(l->to, r->to + first, count * sizeof *l->to, cudaMemcpyHostToDevice));
     send_runs(l, r, first, count);
-    for (int i = 0; i < STEPS; i++)
+    for (int i = 0; i < STEPS; i++) {
         l->result[i].dims[0] = l->heads[i].dims[0] = count;
+        if (r->to)
+            l->calls[i].versions = (gb_cuda_versions){l->slots.data, l->to};
+    }
 }
 
 /* Tokens first .. first + count - 1, whose results are fetched. */

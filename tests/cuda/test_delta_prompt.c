@@ -131,7 +131,7 @@ static int make_runs(void **state) {
 }
 
 static layer_run all_runs(bool is_tiled, bool is_one) {
-    return (layer_run){slots, positions, TOKENS, is_tiled, true, is_one};
+    return (layer_run){slots, positions, TOKENS, is_tiled, true, is_one, NULL};
 }
 
 static void errs_as_a_walk(void **state) {
@@ -178,21 +178,35 @@ static void same_bits_whatever_follows(void **state) {
     }
 }
 
-/* More chunks than are prepared at a time: of many short runs, the first of which is a long one's end. */
+/* More chunks than are prepared at a time, of many short runs and a long one in whose middle the others
+ * begin. The states go to other slots than they come from, or stay. */
 static void same_bits_of_many_runs(void **state) {
-    enum { RUNS = SLOTS, OF_LONG = 40, ALL = OF_LONG + 2 * (RUNS - 1) };
-    int32_t of_slots[ALL], of_positions[ALL];
+    enum {
+        RUNS = SLOTS / 2,
+        BEFORE = 16,
+        OF_LONG = 130,
+        ALL = OF_LONG + 2 * (RUNS - 1),
+        SHORT_END = 2 * BEFORE
+    };
+    int32_t of_slots[ALL], of_positions[ALL], to[ALL];
     (void)state;
     for (int n = 0; n < ALL; n++) {
-        of_slots[n] = n < OF_LONG ? RUNS - 1 : (n - OF_LONG) / 2;
-        of_positions[n] = n < OF_LONG ? 40 + n : 62 + (n - OF_LONG) / 2 % 3 + n % 2;
+        const int behind = n - OF_LONG + 1;
+        const bool is_long = n >= SHORT_END && n < SHORT_END + OF_LONG;
+        of_slots[n] = n < SHORT_END ? n / 2 : is_long ? BEFORE : (behind + 1) / 2;
+        of_positions[n] = is_long ? 40 + n - SHORT_END : 62 + of_slots[n] % 3 + n % 2;
+        to[n] = RUNS + of_slots[n];
     }
-    const layer_run r = {of_slots, of_positions, ALL, false, true, true};
-    const size_t ends[] = {OF_LONG, OF_LONG + 10};
+    layer_run r = {of_slots, of_positions, ALL, false, true, true, to};
+    const size_t end = SHORT_END + OF_LONG;
     run_layer(&r, NULL, 0, &found);
-    run_layer(&r, ends, 2, &other);
+    run_layer(&r, &end, 1, &other);
     assert_memory_equal(other.y, found.y, ALL * WIDTH * sizeof(float));
     assert_memory_equal(other.states, found.states, sizeof found.states);
+    r.to = NULL;
+    run_layer(&r, NULL, 0, &other);
+    assert_memory_equal(other.y, found.y, ALL * WIDTH * sizeof(float));
+    assert_memory_equal(other.states, found.states + RUNS * (TAIL + MEMORY), sizeof found.states / 2);
 }
 
 int main(void) {
