@@ -244,24 +244,13 @@ static uint32_t guess(const bench *b, part *p, uint32_t most) {
     return count;
 }
 
-/* A prompt is cut anywhere, but where the device finds the updates of 64 tokens together: then as the steps
- * were cut that it is compared with, since 64 is more than the prompt has. */
-static bool cuts_anywhere = true;
-
-static uint32_t choose_count(const sequence *s) {
-    const uint32_t due = PROMPT - s->prompt_done;
-    if (!cuts_anywhere)
-        return due > 1 ? due - 1 : 1;
-    return 1 + chance(due < 4 ? due : 4);
-}
-
 static gumbel_request fill_part(const bench *b, part *p, uint32_t most_draft) {
     sequence *s = p->s;
     p->draws = true;
     for (uint32_t r = 0; r <= MOST_DRAFT; r++)
         p->results[r] = (gumbel_result){.size = sizeof *p->results, .token = -7};
     if (s->prompt_done < PROMPT) {
-        const uint32_t count = choose_count(s);
+        const uint32_t count = 1 + chance(PROMPT - s->prompt_done < 4 ? PROMPT - s->prompt_done : 4);
         p->draws = s->prompt_done + count == PROMPT;
         const gumbel_request request =
             request_of(s->session, s, s->prompt + s->prompt_done, count, p->draws ? p->results : NULL);
@@ -418,9 +407,7 @@ static void test_random_weights(void **state) {
         options.quantize = NULL;
         options.cache = recipe + 1;
     }
-    cuts_anywhere = strcmp(GUMBEL_TEST_BACKEND, "cuda") != 0 || strcmp(config, "qwen_heads.json") != 0;
     compare_all(export_random_program(config, options), 48);
-    cuts_anywhere = true;
 }
 
 static void test_bundled_model(void **state) {
