@@ -651,13 +651,14 @@ GUMBEL_API void gumbel_session_destroy(gumbel_session *session);
 /* Empties the session: position 0, no snapshot. The seed and its counter stay. */
 GUMBEL_API void gumbel_session_reset(gumbel_session *session);
 
-/* Tokens that have been run, and which. tokens (may be NULL) stays valid until the session is destroyed;
- * its content changes as the session goes on. */
+/* Tokens that the session was given, and which. tokens (may be NULL) stays valid until the session is
+ * destroyed; its content changes as the session goes on. */
 GUMBEL_API uint32_t gumbel_session_position(const gumbel_session *session, const int32_t **tokens);
 
 /* Runs tokens without asking for a next one, in as many steps as it takes; a token that was generated but not
- * yet run is run first. On an error the session keeps the tokens of the steps that succeeded. Errors:
- * ARGUMENT (not in the vocabulary), LIMIT (context full), CANCELLED. */
+ * yet run is run first. Where a backend computes prompts in blocks of tokens, those that fill none may wait
+ * for what follows: a cut changes no bits. On an error the session keeps the tokens of the steps that
+ * succeeded. Errors: ARGUMENT (not in the vocabulary), LIMIT (context full), CANCELLED. */
 GUMBEL_API gumbel_status gumbel_session_append(gumbel_session *session, const int32_t *tokens, size_t count,
                                                gumbel_error *error);
 
@@ -728,7 +729,8 @@ typedef struct gumbel_request {
     size_t size;                     /* the same in all requests of a step */
     gumbel_session *session;         /* each session at most once per step */
     const int32_t *tokens;           /* run after the session's position */
-    size_t token_count;              /* 1 .. the engine's prefill_chunk */
+    size_t token_count;              /* 1 .. the engine's prefill_chunk, of which those that wait for the rest
+                                        of their block take some (gumbel_session_append) */
     gumbel_result *result;           /* gets the successor of the last token; NULL: it is not wanted */
     const gumbel_sampling *sampling; /* NULL: gumbel_sampling_defaults of the program */
     bool wants_logprob;              /* give the token's log-probability */

@@ -4,7 +4,7 @@
 
 # Run with GUMBEL_SHORT_TESTS=1 in the environment, with which they take fewer tokens or cases; long.NAME is all of it.
 set(shortened_tests
-  cuda-emulated.experts cuda-emulated.masks cuda-emulated.plan cuda-emulated.prefill_chunk cuda-emulated.products cuda-emulated.row_errors cuda-emulated.sample
+  cuda-emulated.experts cuda-emulated.masks cuda-emulated.plan cuda-emulated.prefill_chunk cuda-emulated.products cuda-emulated.prompt_pieces cuda-emulated.row_errors cuda-emulated.sample
   cuda-emulated.scheduler_engine cuda-emulated.soak cuda-emulated.stop_tokens
   grammar.schema_answers hub.pull mlx.closeness models.gemma3 models.qwen2.5-coder models.smollm2 server.tools)
 

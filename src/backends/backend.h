@@ -99,6 +99,8 @@ struct gb_backend {
     uint32_t most_following; /* longest lookahead; 0: no step is announced */
     uint32_t prefill_chunk;  /* that it has memory for; 0: that of the options */
     gb_reuse reuse;
+    uint32_t grain; /* tokens of a prompt are computed in blocks that begin at multiples of it, and where a
+                       step does: a cut elsewhere changes bits. 0, 1: no cut does */
 };
 
 /* Creates a backend: turns the program into a plan and reserves everything that steps will need. */

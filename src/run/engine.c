@@ -74,18 +74,20 @@ static bool reserve_requests(size_t slots, gb_step_requests *requests) {
     requests->list = gb_allocate(slots, sizeof *requests->list);
     requests->settings = gb_allocate(slots, sizeof *requests->settings);
     requests->first_row = gb_allocate(slots, sizeof *requests->first_row);
-    return requests->list && requests->settings && requests->first_row;
+    requests->rest = gb_allocate(slots, sizeof *requests->rest);
+    return requests->list && requests->settings && requests->first_row && requests->rest;
 }
 
 static void free_requests(gb_step_requests *requests) {
     gb_free(requests->list);
     gb_free(requests->settings);
     gb_free(requests->first_row);
+    gb_free(requests->rest);
 }
 
 static bool reserve_batch(gumbel_engine *engine, uint32_t rows) {
     if (!gb_batch_arrays_reserve(&engine->program->metadata, engine->step_tokens, rows, &engine->arrays) ||
-        !reserve_requests(engine->slots, &engine->requests))
+        !reserve_requests(engine->slots, &engine->requests) || !reserve_requests(1, &engine->own_request))
         return false;
     engine->late_masks = gb_late_masks_create(engine->slots);
     if (!engine->late_masks)
@@ -159,11 +161,28 @@ static gb_backend_options backend_options_of(const settled_options *settled) {
     };
 }
 
+/* Chunks of whole blocks, where prompts are computed in such. */
+static void keep_to_blocks(gumbel_engine *engine) {
+    const uint32_t grain = engine->backend->grain;
+    uint32_t chunk = engine->prefill_chunk;
+    if (grain <= 1)
+        return;
+    chunk = chunk < engine->step_tokens ? chunk : engine->step_tokens;
+    engine->prefill_chunk = chunk > grain ? chunk - chunk % grain : chunk;
+    const uint32_t least = chunk < grain ? chunk : grain, given = engine->short_chunk;
+    engine->short_chunk = given > least ? given - given % least : least;
+    if (engine->short_chunk > given)
+        engine->short_step_tokens += engine->short_chunk - given;
+    if (engine->short_step_tokens > engine->step_tokens)
+        engine->short_step_tokens = engine->step_tokens;
+}
+
 /* Steps are as long as the backend has memory for. */
 static void take_chunk(gumbel_engine *engine, const gb_backend_options *options) {
     const uint32_t chunk = engine->backend->prefill_chunk;
     engine->prefill_chunk = chunk > 0 ? chunk : options->prefill_chunk;
     engine->step_tokens = gb_step_tokens_with(options, engine->prefill_chunk);
+    keep_to_blocks(engine);
 }
 
 static gumbel_status create_backend(gumbel_engine *engine, const gb_backend_entry *entry,
@@ -229,6 +248,7 @@ void gumbel_engine_destroy(gumbel_engine *engine) {
     gb_late_masks_destroy(engine->late_masks);
     gb_batch_arrays_free(&engine->arrays);
     free_requests(&engine->requests);
+    free_requests(&engine->own_request);
     gb_free(engine->bias_storage);
     gb_free(engine->token_storage);
     gb_free(engine->generated_storage);

@@ -40,12 +40,13 @@ struct gumbel_session {
     gumbel_engine *engine;
     uint32_t slot;
     bool in_use;
-    int32_t *tokens;   /* [max_context] those that have been run, `position` of them */
+    int32_t *tokens;   /* [max_context] the session's, `position` of them */
     bool *generated;   /* [max_context] which of them continued an answer; the others were a prompt */
     bool is_repeating; /* tokens of its own are run again, and are what they were */
     bool is_ahead;     /* a step of its tokens has failed, or is being run */
     uint32_t position;
-    uint32_t written_end;    /* one more than the highest position written since the state was last whole */
+    uint32_t held;        /* of its tokens the last ones, of a prompt, that are still to be run (blocks.h) */
+    uint32_t written_end; /* one more than the highest position written since the state was last whole */
     uint32_t whole_position; /* rings held their full window at this position, and nothing older */
     int32_t pending_token;   /* generated but not yet run; -1: none */
     uint32_t generated_from; /* tokens from this position on were generated, earlier ones are the prompt */
@@ -74,6 +75,7 @@ typedef struct gb_step_requests {
     size_t count;
     gumbel_sampling *settings; /* of its rows */
     uint32_t *first_row;       /* its first row in the batch, where it has a result */
+    uint32_t *rest;            /* tokens that its session holds behind the step */
 } gb_step_requests;
 
 struct gumbel_engine {
@@ -84,12 +86,13 @@ struct gumbel_engine {
     bool snapshots;
     const char *backend_name;
     char description[128];
-    gumbel_session *sessions;  /* [slots] */
-    int32_t *token_storage;    /* what the sessions' token arrays are cut from */
-    bool *generated_storage;   /* and their generated arrays */
-    gumbel_bias *bias_storage; /* and their biases */
-    gb_step_requests requests; /* of the current step */
-    gb_batch_arrays arrays;    /* of its batch */
+    gumbel_session *sessions;     /* [slots] */
+    int32_t *token_storage;       /* what the sessions' token arrays are cut from */
+    bool *generated_storage;      /* and their generated arrays */
+    gumbel_bias *bias_storage;    /* and their biases */
+    gb_step_requests requests;    /* of the current step */
+    gb_step_requests own_request; /* room for one, with which a session runs tokens of its own again */
+    gb_batch_arrays arrays;       /* of its batch */
     gb_batch batch;
     gb_late_masks *late_masks;
     gb_mask_workers *mask_workers; /* NULL: the threads of the backend make masks */
@@ -142,6 +145,21 @@ gumbel_status gb_draw_seed(uint64_t *seed, gumbel_error *error);
 gumbel_status gb_session_run(gumbel_session *session, const int32_t *tokens, size_t count,
                              const gumbel_request *last, gumbel_error *error);
 
+/* The position that the session's states stand at. */
+static inline uint32_t gb_session_run_position(const gumbel_session *session) {
+    return session->position - session->held;
+}
+
+/* Where the block of that position begins (blocks.h): chunks begin blocks too. */
+uint32_t gb_block_begin(const gumbel_engine *engine, uint32_t position);
+
+/* Whether the token would continue the session's answer. */
+bool gb_session_continues(const gumbel_session *session, int32_t token);
+
+/* Whether the states at that position are those of a prompt's block that is not full: they are no beginning
+ * for the rest of the block. */
+bool gb_session_is_amid_block(const gumbel_session *session, uint32_t position);
+
 /* How many of count tokens the session runs in one step. */
 size_t gb_session_chunk(const gumbel_session *session, size_t count);
 
@@ -157,7 +175,8 @@ bool gb_can_truncate(const gb_program *program, uint32_t written_end, uint32_t w
 /* Frees what the generation begun last has of its own. */
 void gb_session_forget_generation(gumbel_session *session);
 
-/* Goes back to the snapshot, or to position 0 without one. What has been run stays in tokens. */
+/* Goes back to the snapshot, or to position 0 without one that the token behind it can go on from. What has
+ * been run stays in tokens. */
 void gb_session_start_over(gumbel_session *session);
 
 /* Makes the session's state that of an empty one; keeps seed and snapshot flags alone. */

@@ -32,13 +32,17 @@ gumbel_status gb_read_requests(gumbel_engine *engine, const gumbel_request *requ
     return GUMBEL_OK;
 }
 
+bool gb_session_continues(const gumbel_session *session, int32_t token) {
+    if (session->is_repeating)
+        return session->generated[session->position];
+    return session->drawn_token != -1 && (!session->is_rewound || token == session->drawn_token);
+}
+
 bool gb_request_generated(const gumbel_request *request, uint32_t i) {
     const gumbel_session *session = request->session;
     if (session->is_repeating)
-        return session->generated[session->position + i];
-    if (i > 0 || session->drawn_token == -1)
-        return false;
-    return !session->is_rewound || request->tokens[0] == session->drawn_token;
+        return session->generated[gb_session_run_position(session) + i];
+    return i == 0 && session->held == 0 && gb_session_continues(session, request->tokens[0]);
 }
 
 /* ---- Checking ------------------------------------------------------------------------------------------ */
@@ -119,10 +123,22 @@ static gumbel_status check_request(const gumbel_engine *engine, size_t index, gu
 }
 
 gumbel_status gb_check_requests(const gumbel_engine *engine, gumbel_error *error) {
+    for (size_t i = 0; i < engine->requests.count; i++)
+        GB_TRY(check_request(engine, i, error));
+    return GUMBEL_OK;
+}
+
+gumbel_status gb_check_step(const gumbel_engine *engine, gumbel_error *error) {
     size_t left = engine->step_tokens;
     for (size_t i = 0; i < engine->requests.count; i++) {
-        GB_TRY(check_request(engine, i, error));
-        const size_t count = gb_request_tokens(&engine->requests.list[i]);
+        const gumbel_request *request = &engine->requests.list[i];
+        const size_t count = gb_request_tokens(request);
+        if (count > engine->prefill_chunk)
+            return gb_fail(
+                error, GUMBEL_ERROR_ARGUMENT,
+                "request %zu: %zu tokens, with %u that its session held until their block is full: "
+                "at most %u (the engine's prefill chunk) fit in a step",
+                i, count, request->session->held, engine->prefill_chunk);
         if (count > left)
             return gb_fail(error, GUMBEL_ERROR_LIMIT,
                            "request %zu: the step has more than %u tokens (engine option step_tokens)", i,

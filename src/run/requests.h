@@ -12,8 +12,11 @@
 gumbel_status gb_read_requests(gumbel_engine *engine, const gumbel_request *requests, size_t count,
                                gumbel_error *error);
 
-/* Checks everything about them but their settings. Errors: ARGUMENT, LIMIT, naming the request. */
+/* Checks everything about each of them but its settings. Errors: ARGUMENT, LIMIT, naming the request. */
 gumbel_status gb_check_requests(const gumbel_engine *engine, gumbel_error *error);
+
+/* Checks that they fit into one step, once they have been cut. Errors: as above. */
+gumbel_status gb_check_step(const gumbel_engine *engine, gumbel_error *error);
 
 /* Tokens that the request has in the batch, its draft among them. */
 static inline size_t gb_request_tokens(const gumbel_request *request) {

@@ -31,7 +31,7 @@ void gumbel_session_destroy(gumbel_session *session) {
 void gb_session_clear(gumbel_session *session) {
     gb_backend *backend = session->engine->backend;
     backend->functions->reset_slot(backend, session->slot);
-    session->position = session->written_end = session->whole_position = 0;
+    session->position = session->held = session->written_end = session->whole_position = 0;
     session->generated_from = 0;
     session->pending_token = session->drawn_token = -1;
     session->has_snapshot = session->is_repeating = session->is_rewound = session->is_ahead = false;
@@ -56,8 +56,8 @@ void gumbel_session_cancel(gumbel_session *session) {
 size_t gb_session_chunk(const gumbel_session *session, size_t count) {
     const gumbel_engine *engine = session->engine;
     size_t chunk = engine->prefill_chunk - session->position % engine->prefill_chunk;
-    if (chunk > engine->step_tokens)
-        chunk = engine->step_tokens;
+    if (chunk > engine->step_tokens - session->held)
+        chunk = engine->step_tokens - session->held;
     chunk = chunk < count ? chunk : count;
     const bool *generated = session->generated + session->position;
     for (size_t i = 1; session->is_repeating && i < chunk; i++)
@@ -134,6 +134,8 @@ bool gb_can_truncate(const gb_program *program, uint32_t written_end, uint32_t w
 /* Lets the states forget what is behind an earlier position; false where they have to start over. */
 static bool truncate_states(gumbel_session *session, uint32_t position) {
     const gumbel_engine *engine = session->engine;
+    if (position >= gb_session_run_position(session))
+        return true;
     if (!gb_can_truncate_rings(engine->program, session->written_end, session->whole_position, position))
         return false;
     if (engine->draft_tokens > 0)
@@ -141,15 +143,24 @@ static bool truncate_states(gumbel_session *session, uint32_t position) {
     return !gb_has_recurrent_state(engine->program);
 }
 
+/* Not one amid a block of a prompt that goes on behind it. */
+static bool has_usable_snapshot(const gumbel_session *session) {
+    const uint32_t position = session->snapshot_position;
+    const bool is_full = session->has_snapshot && position == session->engine->max_context;
+    return session->has_snapshot &&
+           (is_full || session->generated[position] || !gb_session_is_amid_block(session, position));
+}
+
 void gb_session_start_over(gumbel_session *session) {
     gb_backend *backend = session->engine->backend;
-    if (session->has_snapshot) {
+    if (has_usable_snapshot(session)) {
         backend->functions->restore_snapshot(backend, session->slot, session->snapshot_position);
         session->position = session->snapshot_position;
     } else {
         backend->functions->reset_slot(backend, session->slot);
         session->position = 0;
     }
+    session->held = 0;
     session->written_end = session->whole_position = session->position;
     session->is_ahead = false;
 }
@@ -157,6 +168,8 @@ void gb_session_start_over(gumbel_session *session) {
 /* Takes the state to an earlier position. */
 static gumbel_status go_back(gumbel_session *session, uint32_t position, gumbel_error *error) {
     if (truncate_states(session, position)) {
+        const uint32_t run = gb_session_run_position(session);
+        session->held = position > run ? position - run : 0;
         session->position = position;
         return GUMBEL_OK;
     }
@@ -193,9 +206,10 @@ gumbel_status gumbel_session_snapshot(gumbel_session *session, gumbel_error *err
         return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
                        "snapshot: the engine was created without the option snapshots");
     gb_backend *backend = session->engine->backend;
-    GB_TRY(backend->functions->take_snapshot(backend, session->slot, session->position, error));
+    const uint32_t position = gb_session_run_position(session);
+    GB_TRY(backend->functions->take_snapshot(backend, session->slot, position, error));
     session->has_snapshot = true;
-    session->snapshot_position = session->position;
+    session->snapshot_position = position;
     return GUMBEL_OK;
 }
 
@@ -203,8 +217,8 @@ gumbel_status gumbel_session_fork(const gumbel_session *session, gumbel_session 
     GB_TRY(gumbel_session_create(session->engine, copy, error));
     gumbel_session *made = *copy;
     gb_backend *backend = session->engine->backend;
-    gumbel_status status =
-        backend->functions->copy_slot(backend, session->slot, made->slot, session->position, error);
+    gumbel_status status = backend->functions->copy_slot(backend, session->slot, made->slot,
+                                                         gb_session_run_position(session), error);
     if (status != GUMBEL_OK) {
         gumbel_session_destroy(made);
         *copy = NULL;
@@ -213,6 +227,7 @@ gumbel_status gumbel_session_fork(const gumbel_session *session, gumbel_session 
     memcpy(made->tokens, session->tokens, session->position * sizeof *made->tokens);
     memcpy(made->generated, session->generated, session->position * sizeof *made->generated);
     made->position = session->position;
+    made->held = session->held;
     made->written_end = session->written_end;
     made->whole_position = session->whole_position;
     made->pending_token = session->pending_token;

@@ -2,10 +2,12 @@
  *
  * Session files: one session's tokens, seed and state, for the program that made it. Little-endian:
  *
- *     magic "gumbelSF" | u32 version = 3 | u8[16] program id | u32 position | i32 pending token |
+ *     magic "gumbelSF" | u32 version = 4 | u8[16] program id | u32 position | i32 pending token |
  *     u32 has seed | u64 seed | u64 seed counter | u32 generated from | i32 drawn token |
- *     i32 tokens[position] | u8 generated[position] | state bytes of the backend | u64 XXH3 of all before
+ *     u32 held | u32 rewound | i32 tokens[position] | u8 generated[position] | state bytes of the backend |
+ * u64 XXH3 of all before
  *
+ * The states are those before the `held` last tokens, a prompt's that wait for the rest of their block.
  * generated is 1 for a token that continued an answer and 0 for one of a prompt, which a backend may compute
  * by other kernels.
  */
@@ -17,7 +19,7 @@
 
 #include <string.h>
 
-enum { SESSION_FILE_VERSION = 3, BUFFER_BYTES = 16384 };
+enum { SESSION_FILE_VERSION = 4, BUFFER_BYTES = 16384 };
 static const char magic[8] = {'g', 'u', 'm', 'b', 'e', 'l', 'S', 'F'};
 
 typedef struct session_header {
@@ -30,10 +32,12 @@ typedef struct session_header {
     uint64_t seed, seed_counter;
     uint32_t generated_from;
     int32_t drawn_token;
+    uint32_t held;
+    uint32_t is_rewound;
 } session_header;
 
 _Static_assert(sizeof(bool) == 1, "the marks of tokens are written as they stand");
-_Static_assert(sizeof(session_header) == 64, "the header is written as it stands");
+_Static_assert(sizeof(session_header) == 72, "the header is written as it stands");
 
 typedef struct session_writer {
     gb_output_file file;
@@ -57,6 +61,8 @@ static gumbel_status write_session(const gumbel_session *session, session_writer
         .seed_counter = session->seed_counter,
         .generated_from = session->generated_from,
         .drawn_token = session->drawn_token,
+        .held = session->held,
+        .is_rewound = session->is_rewound,
     };
     memcpy(header.magic, magic, sizeof magic);
     memcpy(header.program_id, session->engine->program->id, sizeof header.program_id);
@@ -64,8 +70,8 @@ static gumbel_status write_session(const gumbel_session *session, session_writer
     GB_TRY(write_bytes(writer, session->tokens, session->position * sizeof *session->tokens, error));
     GB_TRY(write_bytes(writer, session->generated, session->position, error));
     gb_backend *backend = session->engine->backend;
-    GB_TRY(backend->functions->save_slot(backend, session->slot, session->position, GB_SAVED_ALL, write_bytes,
-                                         writer, error));
+    GB_TRY(backend->functions->save_slot(backend, session->slot, gb_session_run_position(session),
+                                         GB_SAVED_ALL, write_bytes, writer, error));
     uint64_t checksum = XXH3_64bits_digest(&writer->hash);
     GB_TRY(write_bytes(writer, &checksum, sizeof checksum, error));
     return gb_output_commit(&writer->file, NULL, 0, error);
@@ -141,6 +147,9 @@ static gumbel_status check_file(const gumbel_session *session, session_reader *r
     if (header->generated_from > header->position)
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "generated from position %u on: it ends at %u",
                        header->generated_from, header->position);
+    if (header->held > header->position)
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "%u of %u tokens are to be run", header->held,
+                       header->position);
     const uint64_t token_bytes = header->position * sizeof *session->tokens;
     if (token_bytes + header->position > reader->left)
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "its tokens are missing");
@@ -152,20 +161,28 @@ static gumbel_status check_file(const gumbel_session *session, session_reader *r
     return check_marks(reader->data + token_bytes, header->position, error);
 }
 
+/* Tokens that were held when the file was written: an engine with other blocks may run some of them now. */
+static gumbel_status run_held(gumbel_session *session, uint32_t count, gumbel_error *error) {
+    return gb_session_run(session, session->tokens + session->position, count, NULL, error);
+}
+
 static gumbel_status load_state(gumbel_session *session, const session_header *header, session_reader *reader,
                                 gumbel_error *error) {
     gb_backend *backend = session->engine->backend;
     GB_TRY(read_bytes(reader, session->tokens, header->position * sizeof *session->tokens, error));
     GB_TRY(read_bytes(reader, session->generated, header->position, error));
-    GB_TRY(backend->functions->load_slot(backend, session->slot, header->position, GB_SAVED_ALL, read_bytes,
-                                         reader, error));
+    const uint32_t run = header->position - header->held;
+    GB_TRY(
+        backend->functions->load_slot(backend, session->slot, run, GB_SAVED_ALL, read_bytes, reader, error));
     if (reader->left != 0)
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "%llu bytes more than the state needs",
                        (unsigned long long)reader->left);
-    session->position = session->written_end = session->whole_position = header->position;
+    session->position = session->written_end = session->whole_position = run;
+    GB_TRY(run_held(session, header->held, error));
     session->pending_token = header->pending_token;
     session->generated_from = header->generated_from;
     session->drawn_token = header->drawn_token;
+    session->is_rewound = header->is_rewound != 0;
     session->has_seed = header->has_seed != 0;
     session->seed = header->seed;
     session->seed_counter = header->seed_counter;

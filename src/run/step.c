@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "run/step.h"
 #include "base/versioned.h"
 #include "program/settings.h"
+#include "run/blocks.h"
 #include "run/requests.h"
 
 #include <stdio.h>
@@ -8,9 +10,14 @@
 
 /* ---- Filling the batch --------------------------------------------------------------------------------- */
 
+/* The position of its first token. */
+static uint32_t begin_of(const gumbel_request *request) {
+    return gb_session_run_position(request->session);
+}
+
 /* Whether the request has no prompt. */
 static bool only_generates(const gumbel_request *request) {
-    return gb_request_generated(request, (uint32_t)request->token_count - 1);
+    return request->token_count > 0 && gb_request_generated(request, (uint32_t)request->token_count - 1);
 }
 
 /* Appends the request's tokens and its draft to the batch. */
@@ -21,7 +28,7 @@ static void add_tokens(gumbel_engine *engine, const gumbel_request *request) {
         const bool is_draft = i >= request->token_count;
         const uint32_t n = engine->batch.token_count++;
         arrays->tokens[n] = is_draft ? request->draft[i - request->token_count] : request->tokens[i];
-        arrays->positions[n] = (int32_t)(session->position + i);
+        arrays->positions[n] = (int32_t)(begin_of(request) + i);
         arrays->slots[n] = (int32_t)session->slot;
         arrays->generated[n] = is_draft || gb_request_generated(request, i);
         arrays->draft[n] = is_draft;
@@ -33,7 +40,7 @@ static void add_tokens(gumbel_engine *engine, const gumbel_request *request) {
 static uint32_t generated_from(const gumbel_request *request) {
     const gumbel_session *session = request->session;
     const bool goes_on = request->token_count == 1 && request->tokens[0] == session->drawn_token;
-    return goes_on ? session->generated_from : session->position + (uint32_t)request->token_count;
+    return goes_on ? session->generated_from : begin_of(request) + (uint32_t)request->token_count;
 }
 
 /* The prompt counts as the settings say, by bits for repetition, and for frequency and presence. */
@@ -137,7 +144,7 @@ static gumbel_status fill_batch(gumbel_engine *engine, gumbel_error *error) {
     engine->batch.logits = NULL;
     engine->batch.late_masks = NULL;
     gb_late_masks_clear(engine->late_masks);
-    GB_TRY(gb_check_requests(engine, error));
+    GB_TRY(gb_check_step(engine, error));
     GB_TRY(add_requests(engine, true, error));
     return add_requests(engine, false, error);
 }
@@ -151,7 +158,7 @@ static uint32_t steps_to_come(const gumbel_request *request) {
     if (!request->result || request->draft_count > 0 || request->mask || request->session->mask.make ||
         !lookahead->sampling || request->sampling != lookahead->sampling)
         return 0;
-    const uint32_t end = session->position + (uint32_t)request->token_count;
+    const uint32_t end = begin_of(request) + (uint32_t)request->token_count;
     uint32_t count = session->engine->max_context - end;
     count = lookahead->steps < count ? lookahead->steps : count;
     return count < session->engine->most_following ? count : session->engine->most_following;
@@ -178,7 +185,7 @@ static void announce_following(gumbel_engine *engine) {
     following->rows = &engine->following_row;
     following->generated = &engine->following_generated;
     following->seed = &engine->following_seed;
-    engine->following_position = (int32_t)(request->session->position + request->token_count);
+    engine->following_position = (int32_t)(begin_of(request) + request->token_count);
     engine->following_row = 0;
     engine->following_generated = true;
     engine->following_seed = engine->arrays.seed[0] + (engine->arrays.temperature[0] > 0);
@@ -191,31 +198,34 @@ static void note_written(const gumbel_engine *engine) {
     const uint32_t ahead = gb_has_recurrent_state(engine->program) ? 0 : engine->batch.following_count;
     for (size_t i = 0; i < engine->requests.count; i++) {
         const gumbel_request *request = &engine->requests.list[i];
-        uint32_t end = request->session->position + (uint32_t)gb_request_tokens(request) + ahead;
+        uint32_t end = begin_of(request) + (uint32_t)gb_request_tokens(request) + ahead;
         if (end > request->session->written_end)
             request->session->written_end = end;
-        request->session->is_ahead = true;
+        request->session->is_ahead = request->token_count > 0;
     }
 }
 
 /* ---- Handing out tokens -------------------------------------------------------------------------------- */
 
-/* The session has run the request's tokens and so many of its draft. */
-static void advance_session(const gumbel_request *request, uint32_t accepted) {
+/* The session has run the request's tokens and so many of its draft, and holds the rest. */
+static void advance_session(const gumbel_request *request, uint32_t rest, uint32_t accepted) {
     gumbel_session *session = request->session;
-    const uint32_t count = (uint32_t)request->token_count, begin = session->position;
-    session->generated_from = generated_from(request);
+    const uint32_t begin = begin_of(request), count = (uint32_t)request->token_count;
+    session->generated_from = rest > 0 ? begin + count + rest : generated_from(request);
     for (uint32_t t = 0; t < count; t++)
         session->generated[begin + t] = gb_request_generated(request, t);
+    for (uint32_t t = 0; t < rest; t++)
+        session->generated[begin + count + t] = false;
     for (uint32_t t = 0; t < accepted; t++)
         session->generated[begin + count + t] = true;
     session->drawn_token = -1;
     session->is_rewound = session->is_ahead = false;
-    /* maybe its own, run again */
-    memmove(session->tokens + begin, request->tokens, count * sizeof *session->tokens);
+    /* maybe its own, run again or held, with the rest behind them */
+    memmove(session->tokens + begin, request->tokens, (count + rest) * sizeof *session->tokens);
     if (accepted > 0)
         memmove(session->tokens + begin + count, request->draft, accepted * sizeof *session->tokens);
-    session->position += count + accepted;
+    session->position = begin + count + rest + accepted;
+    session->held = rest;
     session->pending_token = -1;
 }
 
@@ -295,7 +305,7 @@ static void give_result(const gumbel_engine *engine, size_t index, uint32_t r, u
 static gumbel_status finish_request(const gumbel_engine *engine, size_t index, gumbel_error *error) {
     const gumbel_request *request = &engine->requests.list[index];
     const uint32_t accepted = count_accepted(engine, index);
-    advance_session(request, accepted);
+    advance_session(request, engine->requests.rest[index], accepted);
     const uint32_t end = request->session->position;
     if (accepted < request->draft_count)
         engine->backend->functions->truncate_slot(engine->backend, request->session->slot, end);
@@ -335,10 +345,11 @@ static gumbel_status execute_batch(gumbel_engine *engine, gumbel_error *error) {
     return engine->backend->functions->step(engine->backend, &engine->batch, error);
 }
 
-/* Runs the engine's requests. Masks are finished in any case: their makers are the callers' again. */
-static gumbel_status run_step(gumbel_engine *engine, gumbel_error *error) {
+/* Masks are finished in any case: their makers are the callers' again. Nothing is left to execute where all
+ * tokens are held. */
+gumbel_status gb_run_step(gumbel_engine *engine, gumbel_error *error) {
     gumbel_status status = fill_batch(engine, error);
-    if (status == GUMBEL_OK)
+    if (status == GUMBEL_OK && engine->batch.token_count > 0)
         status = execute_batch(engine, error);
     gb_late_masks_finish(engine->late_masks);
     return status == GUMBEL_OK ? finish_requests(engine, error) : status;
@@ -349,31 +360,12 @@ static bool is_ahead(const gumbel_session *session) {
     return gb_has_recurrent_state(session->engine->program) && session->is_ahead;
 }
 
-/* Makes the state that of the session's position again, by running tokens again. A session whose own tokens
- * the backend refuses is emptied. */
-static void bring_back(gumbel_session *session) {
-    uint32_t position = session->position, generated_from_position = session->generated_from;
-    int32_t pending_token = session->pending_token, drawn_token = session->drawn_token;
-    bool is_rewound = session->is_rewound;
-    gb_session_start_over(session);
-    session->is_repeating = true;
-    while (session->position < position) {
-        gb_step_requests *requests = &session->engine->requests;
-        requests->count = 1;
-        requests->list[0] =
-            (gumbel_request){.session = session,
-                             .tokens = session->tokens + session->position,
-                             .token_count = gb_session_chunk(session, position - session->position)};
-        if (run_step(session->engine, NULL) != GUMBEL_OK) { /* the first error is the one to tell */
-            gb_session_clear(session);
-            return;
-        }
-    }
-    session->is_repeating = false;
-    session->pending_token = pending_token;
-    session->generated_from = generated_from_position;
-    session->drawn_token = drawn_token;
-    session->is_rewound = is_rewound;
+static gumbel_status run_requests(gumbel_engine *engine, gumbel_error *error) {
+    GB_TRY(gb_check_requests(engine, error));
+    GB_TRY(gb_begin_blocks(engine, error));
+    for (size_t i = 0; i < engine->requests.count; i++)
+        gb_cut_request(engine, i);
+    return gb_run_step(engine, error);
 }
 
 gumbel_status gumbel_step(gumbel_engine *engine, const gumbel_request *requests, size_t count,
@@ -381,9 +373,9 @@ gumbel_status gumbel_step(gumbel_engine *engine, const gumbel_request *requests,
     if (count == 0)
         return GUMBEL_OK;
     GB_TRY(gb_read_requests(engine, requests, count, error));
-    gumbel_status status = run_step(engine, error);
+    gumbel_status status = run_requests(engine, error);
     for (size_t i = 0; i < engine->slots && status != GUMBEL_OK; i++)
         if (engine->sessions[i].in_use && is_ahead(&engine->sessions[i]))
-            bring_back(&engine->sessions[i]);
+            gb_run_again(&engine->sessions[i], NULL); /* the first error is the one to tell */
     return status;
 }

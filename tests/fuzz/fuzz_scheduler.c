@@ -268,6 +268,7 @@ static bool begin(play *p) {
                                               .no_prefix_cache = kind % 8 == 7};
     fake_slots_init(&p->fake, 1 + kind / 16 % 4, 64 + (kind & 64), 64, kind & 8);
     p->fake.base.reuse = next(p) % 3;
+    p->fake.base.grain = kind & 8 && p->fake.base.reuse == GB_REUSE_PROMPT ? 16 : 0;
     p->fake.base.stages_snapshots = kind & 128;
     p->fake.memory = next(p) > 200 ? 600 : 0;
     p->fake.save_fails = next(p) > 220;

@@ -52,6 +52,15 @@ static bool has_token(const gb_step_part *part, int32_t token) {
     return false;
 }
 
+/* A prompt that goes on amid a block has other states. */
+static void begin_run(const fake_slots *fake, fake_slot *slot, int32_t token) {
+    const uint32_t grain = fake->base.grain;
+    const bool goes_on =
+        slot->position > 0 && token != slot->drawn && !(slot->tokens[slot->position - 1] & FAKE_DECODED);
+    if (grain > 1 && goes_on && slot->position % grain != 0)
+        slot->hash = mix(slot->hash, grain);
+}
+
 static void wait_at_gate(fake_slots *fake) {
     pthread_mutex_lock(&fake->mutex);
     fake->arrived++;
@@ -103,6 +112,7 @@ static gumbel_status step(gb_slots_of_engine *slots, gb_step_part *parts, size_t
     for (size_t i = 0; i < count; i++) {
         gb_step_part *part = &parts[i];
         fake_slot *slot = &fake->slots[part->slot];
+        begin_run(fake, slot, part->tokens[0]);
         for (uint32_t t = 0; t < part->count; t++)
             run_token(slot, part->tokens[t] | mark_of(fake, t == 0 && part->tokens[t] == slot->drawn));
         slot->drawn = -1;
@@ -125,7 +135,7 @@ static uint32_t position(const gb_slots_of_engine *slots, uint32_t slot) {
 
 static uint32_t cut(const gb_slots_of_engine *slots, uint32_t slot, uint32_t end, uint32_t wanted) {
     (void)slot;
-    if (wanted >= end)
+    if (wanted >= end && (slots->grain <= 1 || end % slots->grain == 0))
         return end;
     return slots->needs_snapshots ? 0 : wanted;
 }

@@ -3,7 +3,8 @@
  * Slots without an engine, for tests of the scheduler. A slot's states are the tokens that were run in it, as
  * a cache that can be cut anywhere, and on demand a hash of them, which cannot be cut. The token drawn is a
  * function of all states and the seed, so that states of another sequence or position give another token. So
- * do tokens of an answer that were run as a prompt, where only those of prompts may be reused.
+ * do tokens of an answer that were run as a prompt, where only those of prompts may be reused, and with a
+ * grain the hash of a prompt that was cut elsewhere.
  */
 #ifndef GUMBEL_TESTS_FAKE_SLOTS_H
 #define GUMBEL_TESTS_FAKE_SLOTS_H

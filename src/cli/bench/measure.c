@@ -26,14 +26,32 @@ static int32_t made_up_token(uint64_t index, uint32_t vocab_size) {
     return (int32_t)((z ^ (z >> 31)) % vocab_size);
 }
 
-/* All but the last token of the depth's prompt. */
+/* Runs a prompt whose last chunk asks for the next token. */
+static gumbel_status run_prompt(const cli_model *model, gumbel_session *session, const int32_t *tokens,
+                                uint32_t count, const gumbel_sampling *sampling, gumbel_error *error) {
+    gumbel_session_reset(session);
+    uint32_t last = (count - 1) % model->prefill_chunk + 1;
+    GB_TRY(gumbel_session_append(session, tokens, count - last, error));
+    gumbel_result result = {.size = sizeof result};
+    gumbel_request request = {.size = sizeof request,
+                              .session = session,
+                              .tokens = tokens + (count - last),
+                              .token_count = last,
+                              .result = &result,
+                              .sampling = sampling};
+    return gumbel_step(model->engine, &request, 1, error);
+}
+
+static const gumbel_sampling greedy = {.size = sizeof greedy, .top_p = 1};
+
+/* The depth's prompt, behind which a token was drawn. */
 static gumbel_status make_base(cli_bench *bench, uint32_t depth, gumbel_error *error) {
     gumbel_session **base = &bench->bases[bench->depth_count];
     bench->depths[bench->depth_count++] = depth;
     if (depth < 2)
         return GUMBEL_OK;
-    gumbel_status status = gumbel_session_create(bench->model.engine, base, error);
-    return status == GUMBEL_OK ? gumbel_session_append(*base, bench->tokens.ids, depth - 1, error) : status;
+    GB_TRY(gumbel_session_create(bench->model.engine, base, error));
+    return run_prompt(&bench->model, *base, bench->tokens.ids, depth, &greedy, error);
 }
 
 gumbel_status cli_bench_prepare(cli_bench *bench, const cli_integers *depths, const cli_bench_most *most,
@@ -102,33 +120,16 @@ gumbel_status cli_bench_find_costs(const cli_bench *bench, cli_bench_test *test,
 
 /* ---- Running ------------------------------------------------------------------------------------------- */
 
-/* Runs a prompt whose last chunk asks for the next token. */
-static gumbel_status run_prompt(cli_model *model, const int32_t *tokens, uint32_t count,
-                                const gumbel_sampling *sampling, gumbel_error *error) {
-    gumbel_session_reset(model->session);
-    uint32_t last = (count - 1) % model->prefill_chunk + 1;
-    GB_TRY(gumbel_session_append(model->session, tokens, count - last, error));
-    gumbel_result result = {.size = sizeof result};
-    gumbel_request request = {.size = sizeof request,
-                              .session = model->session,
-                              .tokens = tokens + (count - last),
-                              .token_count = last,
-                              .result = &result,
-                              .sampling = sampling};
-    return gumbel_step(model->engine, &request, 1, error);
-}
-
 gumbel_status cli_bench_first_step(cli_model *model, gumbel_error *error) {
-    const gumbel_sampling greedy = {.size = sizeof greedy, .top_p = 1};
     int32_t token = made_up_token(0, model->info.vocab_size);
-    return run_prompt(model, &token, 1, &greedy, error);
+    return run_prompt(model, model->session, &token, 1, &greedy, error);
 }
 
 static gumbel_status measure_prompt(cli_bench *bench, cli_bench_test *test, gumbel_error *error) {
     gumbel_session_set_seed(bench->model.session, bench->sampling.seed);
     double begin = gb_seconds();
-    gumbel_status status =
-        run_prompt(&bench->model, bench->tokens.ids, test->prompt, &bench->sampling.values, error);
+    gumbel_status status = run_prompt(&bench->model, bench->model.session, bench->tokens.ids, test->prompt,
+                                      &bench->sampling.values, error);
     double seconds = gb_seconds() - begin;
     if (status != GUMBEL_OK)
         return status;
@@ -154,8 +155,8 @@ static gumbel_status run_step(cli_bench *bench, const cli_bench_test *test, uint
     return gumbel_step(bench->model.engine, bench->requests, test->batch, error);
 }
 
-/* Sequences of the depth: copies of its base, all with the same seed, that have drawn their first token. A
- * prompt's last token is not decoding: a backend may have other kernels for it. */
+/* Sequences of the depth: copies of its base, or what a token begins, all with the same seed, that have drawn
+ * their first token. A prompt's last token is not decoding: a backend may have other kernels for it. */
 static gumbel_status begin_sequences(cli_bench *bench, const cli_bench_test *test, gumbel_error *error) {
     const gumbel_session *base = NULL;
     for (size_t i = 0; i < bench->depth_count; i++)
@@ -169,7 +170,7 @@ static gumbel_status begin_sequences(cli_bench *bench, const cli_bench_test *tes
         if (status == GUMBEL_OK)
             gumbel_session_set_seed(*sequence, bench->sampling.seed);
     }
-    return status == GUMBEL_OK ? run_step(bench, test, 0, 1, error) : status;
+    return status == GUMBEL_OK && !base ? run_step(bench, test, 0, 1, error) : status;
 }
 
 static gumbel_status decode(cli_bench *bench, const cli_bench_test *test, gumbel_error *error) {

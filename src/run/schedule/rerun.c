@@ -35,13 +35,15 @@ bool gb_has_rerun(const gb_serving_schedule *schedule) {
     return !schedule->answers && next_one(schedule);
 }
 
-/* The sequence becomes a prompt of which the answer is still to be run. */
+/* The sequence becomes a prompt of which the answer is still to be run, as far as a longer prompt could begin
+ * with it. */
 static gumbel_status begin(gb_serving_schedule *schedule, gb_sequence *sequence, gumbel_error *error) {
-    const uint32_t prompt_end = sequence->prompt_end;
+    const uint32_t grain = schedule->slots->grain > 1 ? schedule->slots->grain : 1;
+    const uint32_t prompt_end = sequence->prompt_end, end = sequence->position - sequence->position % grain;
     if (is_half_done(sequence))
         return GUMBEL_OK;
-    sequence->prompt_end = sequence->position;
-    return gb_cut_back(schedule, sequence, prompt_end, error);
+    sequence->prompt_end = end;
+    return gb_cut_back(schedule, sequence, prompt_end < end ? prompt_end : end, error);
 }
 
 /* Short, since a request that comes meanwhile waits for it. */
@@ -61,6 +63,9 @@ static gumbel_status run_chunk(gb_serving_schedule *schedule, gb_sequence *seque
 void gb_rerun(gb_serving_schedule *schedule) {
     gb_sequence *sequence = next_one(schedule);
     gumbel_error error;
-    if (begin(schedule, sequence, &error) != GUMBEL_OK || run_chunk(schedule, sequence, &error) != GUMBEL_OK)
+    gumbel_status status = begin(schedule, sequence, &error);
+    if (status == GUMBEL_OK && sequence->position < sequence->prompt_end)
+        status = run_chunk(schedule, sequence, &error);
+    if (status != GUMBEL_OK || sequence->position == 0)
         gb_drop_kept(schedule, sequence);
 }

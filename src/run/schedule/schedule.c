@@ -30,8 +30,11 @@ static gumbel_status settle_options(const gb_slots_of_engine *slots, const gumbe
     return GUMBEL_OK;
 }
 
-/* Steps with room for a block of tokens beside all answers keep to the grain. */
+/* Where the slots do not ask for a grain, steps with room for a block of tokens beside all answers keep one.
+ */
 static uint32_t grain_of(const gb_slots_of_engine *slots) {
+    if (slots->grain > 1)
+        return slots->grain;
     const bool has_room = slots->short_step_tokens - slots->count + 1 >= GB_GRAIN;
     const bool has_blocks = slots->prefill_chunk % GB_GRAIN == 0 && slots->short_chunk % GB_GRAIN == 0;
     return has_room && has_blocks ? GB_GRAIN : 1;

@@ -80,7 +80,7 @@ static uint32_t cut(const gb_slots_of_engine *slots, uint32_t slot, uint32_t end
         written_end = s->sessions[slot]->written_end;
         whole_position = s->sessions[slot]->whole_position;
     }
-    if (wanted >= end)
+    if (wanted >= end && gb_block_begin(s->engine, end) == end)
         return end;
     return gb_can_truncate(s->engine->program, written_end, whole_position, wanted) ? wanted : 0;
 }
@@ -92,6 +92,7 @@ static void set_prefix(gumbel_session *session, const gb_token_prefix *prefix) {
     for (uint32_t i = 0; i < prefix->position; i++)
         session->generated[i] = i >= prefix->prompt_end;
     session->position = prefix->position;
+    session->held = 0;
     session->generated_from = answers ? prefix->prompt_end : prefix->position;
     session->drawn_token = answers ? prefix->tokens[prefix->position] : -1;
     session->pending_token = -1;
@@ -212,6 +213,12 @@ static const gb_slots_functions functions = {
     .destroy = destroy,
 };
 
+/* At multiples of it begins a block. */
+static uint32_t grain_of(const gumbel_engine *engine) {
+    const uint32_t grain = engine->backend->grain, chunk = engine->prefill_chunk;
+    return grain > 1 && chunk < grain ? chunk : grain;
+}
+
 static gb_slots_of_engine describe(const gumbel_engine *engine) {
     const gb_metadata *metadata = &engine->program->metadata;
     gb_slots_of_engine slots = {.functions = &functions,
@@ -225,6 +232,7 @@ static gb_slots_of_engine describe(const gumbel_engine *engine) {
                                 .max_bias = (uint32_t)metadata->max_bias,
                                 .stop_tokens = metadata->stop_tokens,
                                 .reuse = engine->backend->reuse,
+                                .grain = grain_of(engine),
                                 .stages_snapshots = engine->backend->threads == 0};
     for (uint32_t i = 0; i < engine->program->state_count; i++)
         slots.needs_snapshots |= engine->program->states[i].kind != GB_STATE_CACHE;

@@ -82,6 +82,7 @@ struct gb_slots_of_engine {
     uint32_t short_step_tokens, short_chunk; /* the same of steps that others wait for; no more than those */
     gb_token_list stop_tokens;
     gb_reuse reuse;
+    uint32_t grain;        /* prompts must be cut at multiples of it, but for their ends; 0, 1: anywhere */
     bool needs_snapshots;  /* some state cannot be cut anywhere */
     bool stages_snapshots; /* copies between slots are much faster than those to host memory */
 };

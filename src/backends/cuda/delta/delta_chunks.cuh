@@ -19,7 +19,7 @@
 
 namespace gb_cuda {
 
-constexpr unsigned CHUNK = 64, BLOCK = 16 /* rows and columns of a product's operand */;
+constexpr unsigned CHUNK = GB_CUDA_DELTA_CHUNK, BLOCK = 16 /* rows and columns of a product's operand */;
 constexpr unsigned CHUNK_BLOCKS = CHUNK / BLOCK, LOWER_BLOCKS = CHUNK_BLOCKS * (CHUNK_BLOCKS + 1) / 2;
 
 /* A chunk's keys and queries, of one key head; rows as `unit_place` says. */

@@ -112,6 +112,9 @@ void gb_cuda_lowered_bind(gb_cuda_lowered *lowered, uint32_t tokens, uint32_t ro
  * device can begin before the host has described all. Errors: MEMORY. */
 gumbel_status gb_cuda_lowered_describe(gb_cuda_lowered *lowered, uint32_t steps, gumbel_error *error);
 
+/* Tokens of a prompt that one of its kernels computes as a block; 1: each by itself. */
+uint32_t gb_cuda_lowered_grain(const gb_cuda_lowered *lowered);
+
 /* Bytes of scratch that the launches of the bound sizes take. */
 uint64_t gb_cuda_lowered_scratch(const gb_cuda_lowered *lowered);
 

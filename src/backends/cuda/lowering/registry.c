@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/cuda/lowering/activations.h"
+#include "backends/cuda/lowering/lowering.h"
 #include "backends/cuda/lowering/steps.h"
 
 #define COUNT(array) (uint32_t)(sizeof(array) / sizeof *(array))
@@ -104,6 +105,7 @@ static const gb_cuda_kernel experts[] = {{"expert_mlp", gb_cuda_supports_experts
                                          {"expert_mlp_int8", gb_cuda_supports_experts_int8,
                                           gb_cuda_expert_mlp_int8, gb_cuda_experts_scratch, NULL, NULL,
                                           true}};
+enum { DELTA_PROMPT = 1 };
 static const gb_cuda_kernel delta[] = {
     {"delta_step", gb_cuda_supports_delta, gb_cuda_delta_step, NULL, gb_cuda_delta_has_epilogue, NULL, false},
     {"delta_prompt", gb_cuda_supports_delta_prompt, gb_cuda_delta_prompt, gb_cuda_delta_prompt_scratch,
@@ -177,4 +179,11 @@ const gb_cuda_kernel *gb_cuda_choose_from(const gb_cuda_registry *registry, cons
 const gb_cuda_kernel *gb_cuda_choose(const gb_step *step, const gb_cuda_problem *problem) {
     const gb_cuda_registry registry = registry_of(step);
     return gb_cuda_choose_from(&registry, problem);
+}
+
+uint32_t gb_cuda_lowered_grain(const gb_cuda_lowered *lowered) {
+    for (uint32_t i = 0; i < lowered->plan->step_count; i++)
+        if (lowered->steps[i].kernel == &delta[DELTA_PROMPT])
+            return GB_CUDA_DELTA_CHUNK;
+    return 1;
 }

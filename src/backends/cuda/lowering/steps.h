@@ -45,7 +45,8 @@ bool gb_cuda_supports_delta(const gb_cuda_problem *problem);
 void gb_cuda_delta_step(const gb_cuda_problem *problem);
 bool gb_cuda_delta_has_epilogue(const gb_cuda_problem *problem);
 
-/* delta_prompt.cu: the same of prompts, on Hopper. */
+/* delta_prompt.cu: the same of prompts, in chunks of so many tokens, on Hopper. */
+enum { GB_CUDA_DELTA_CHUNK = 64 };
 bool gb_cuda_supports_delta_prompt(const gb_cuda_problem *problem);
 void gb_cuda_delta_prompt(const gb_cuda_problem *problem);
 uint64_t gb_cuda_delta_prompt_scratch(const gb_cuda_problem *problem);

@@ -172,6 +172,7 @@ static gumbel_status prepare(cuda_backend *b, const gb_program *program, const g
                                    .weights = &b->weights,
                                    .stream = b->stream};
     GB_TRY(make_executor(b, &resources, error));
+    b->base.grain = gb_cuda_executor_grain(b->executor);
     snprintf(b->base.description, sizeof b->base.description, "cuda %.80s", device.name);
     return GUMBEL_OK;
 }

@@ -262,6 +262,16 @@ gumbel_status gb_cuda_executor_create(const gb_cuda_resources *resources, gb_cud
     return status;
 }
 
+uint32_t gb_cuda_executor_grain(const gb_cuda_executor *e) {
+    uint32_t grain = 1;
+    for (uint32_t i = 0; i < GB_CUDA_CLASSES; i++) {
+        const gb_cuda_lowered *lowered = &e->launches.of[i];
+        const uint32_t own = lowered->plan ? gb_cuda_lowered_grain(lowered) : 1;
+        grain = own > grain ? own : grain;
+    }
+    return grain;
+}
+
 void gb_cuda_executor_destroy(gb_cuda_executor *e) {
     if (!e)
         return;

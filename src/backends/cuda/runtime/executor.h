@@ -25,6 +25,9 @@ void gb_cuda_executor_destroy(gb_cuda_executor *executor);
  * captured. */
 gumbel_status gb_cuda_executor_run(gb_cuda_executor *executor, gb_batch *batch, gumbel_error *error);
 
+/* Tokens of a prompt that are computed as a block, which begins at a multiple of it; 1: each by itself. */
+uint32_t gb_cuda_executor_grain(const gb_cuda_executor *executor);
+
 /* Undoes lookahead: every slot's states become those of the steps of batches. */
 void gb_cuda_executor_roll_back(gb_cuda_executor *executor);
 
