@@ -56,6 +56,9 @@ static inline gb_cuda_tensor new_cache(const attention_case *c, size_t size) {
     return cache;
 }
 
+/* As before Hopper. */
+static bool attention_without_wgmma;
+
 /* Which tokens of the case a call has: count of them from `first` on, in each of that many slots from
  * first_slot on; or from another one on in each slot. */
 typedef struct attention_batch {
@@ -102,7 +105,7 @@ static inline void attend(const attention_case *c, const tokens *t, gb_cuda_tens
     gb_cuda_tensor merged = tensors[6];
     merged.rank = 2;
     merged.dims[1] *= merged.dims[2];
-    gb_cuda_scratch scratch = {0};
+    gb_cuda_scratch scratch = {.wgmma_blocks = attention_without_wgmma ? 0 : gb_cuda_wgmma_blocks()};
     const gb_cuda_prepared epilogue = {.as = &merged,
                                        .data = device_copy(NULL, gb_cuda_elements(&merged) * 3)};
     gb_cuda_call call = {

@@ -64,11 +64,12 @@ static void run_again(const attention_case *c, const tokens *t, gb_cuda_tensor c
     free(alone);
 }
 
-static void sums_are_right_and_bits_the_same(void **unused) {
-    (void)unused;
+static void compare(bool only_bf16) {
     uint64_t random = 11;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const attention_case *c = &cases[i];
+        if (only_bf16 && c->cache != GB_BF16)
+            continue;
         const size_t size = (c->tokens - GENERATED) * c->heads * c->value_size * sizeof(float);
         tokens t = random_tokens(c, &random);
         float *other = malloc(size);
@@ -86,8 +87,22 @@ static void sums_are_right_and_bits_the_same(void **unused) {
     }
 }
 
+static void sums_are_right_and_bits_the_same(void **unused) {
+    (void)unused;
+    compare(false);
+}
+
+/* Over float32 caches there is no other kernel. */
+static void so_they_are_before_hopper(void **unused) {
+    (void)unused;
+    attention_without_wgmma = true;
+    compare(true);
+    attention_without_wgmma = false;
+}
+
 int main(void) {
     need_device();
-    const struct CMUnitTest tests[] = {cmocka_unit_test(sums_are_right_and_bits_the_same)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(sums_are_right_and_bits_the_same),
+                                       cmocka_unit_test(so_they_are_before_hopper)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,11 +46,12 @@ static cache cache_of(const gb_cuda_tensor *tensor) {
                  tensor->dims[0],          tensor->dims[1],    tensor->dims[2]};
 }
 
-/* As attention.terms says it. Fewer rows than a tile has keys would wrap more than once. */
-static unsigned terms_of(const gb_cuda_call *call, const cache &keys, const cache &values) {
+/* As attention.terms says it. Fewer rows than a tile has keys would wrap more than once, and the largest
+ * score is the largest of the scaled ones. */
+static unsigned terms_of(const gb_cuda_call *call, const cache &keys, const cache &values, float scale) {
     const size_t size = keys.size;
-    if (!call->allows_bf16 || (size != 128 && size != 256 && size != 512) || values.size != size ||
-        keys.dtype != values.dtype || keys.capacity < 64)
+    if (!call->allows_bf16 || !(scale > 0) || (size != 128 && size != 256 && size != 512) ||
+        values.size != size || keys.dtype != values.dtype || keys.capacity < 64)
         return 0;
     return keys.dtype == GB_BF16 ? 1 : 2;
 }
@@ -72,7 +73,7 @@ static attention attention_of(const gb_cuda_call *call) {
     a.window = (size_t)gb_node_int(call->node, GB_ATTRIBUTE_WINDOW);
     a.scale = (float)gb_node_float(call->node, GB_ATTRIBUTE_SCALE);
     a.y = data_of<float>(call->results[0]);
-    a.terms = terms_of(call, a.keys, a.values);
+    a.terms = terms_of(call, a.keys, a.values, a.scale);
     return a;
 }
 
@@ -113,6 +114,17 @@ static void describe_prefill(const gb_cuda_problem *problem) {
     attend_prefill(a, problem->parts[0]->launches);
 }
 
+static bool supports_wgmma(const gb_cuda_problem *problem) {
+    const gb_cuda_call *call = problem->parts[0];
+    return gb_cuda_is_prompt(call) && call->scratch->wgmma_blocks > 0 && attention_of(call).terms == 1;
+}
+
+static void describe_wgmma(const gb_cuda_problem *problem) {
+    const attention a = attention_of(problem->parts[0]);
+    append_to_caches(a, problem->parts[0]->launches);
+    attend_wgmma(a, problem->parts[0]->launches);
+}
+
 static bool is_few(const gb_cuda_problem *problem) {
     return gb_cuda_has_few_rows(problem->parts[0]);
 }
@@ -137,6 +149,7 @@ static void describe_float(const gb_cuda_problem *problem) {
 static const gb_cuda_kernel kernels[] = {
     {"attention_decode", supports_decode, describe_decode, decode_scratch, decode_has_epilogue, nullptr,
      false},
+    {"attention_wgmma", supports_wgmma, describe_wgmma, nullptr, nullptr, nullptr, false},
     {"attention_prefill", supports_prefill, describe_prefill, nullptr, nullptr, nullptr, false},
     {"attention_float_spans", is_few, describe_few_in_float, few_in_float_scratch, nullptr, nullptr, false},
     {"attention_float", nullptr, describe_float, nullptr, nullptr, nullptr, false},

@@ -109,6 +109,9 @@ bool decode_fits(const attention &a);
 void attend_prefill(attention a, gb_cuda_launch_list *launches);
 bool prompt_fits(const attention &a);
 
+/* The same over bfloat16 caches, on Hopper: attention_wgmma.cu */
+void attend_wgmma(const attention &a, gb_cuda_launch_list *launches);
+
 } // namespace gb_cuda
 
 #endif

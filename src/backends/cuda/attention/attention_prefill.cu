@@ -7,8 +7,7 @@
  * multiples of their size and what a query does not read adds zeros, so its bits depend on nothing else in
  * the batch.
  */
-#include "backends/cuda/attention/attention.cuh"
-#include "backends/cuda/device/tiles.cuh"
+#include "backends/cuda/attention/attention_prompt.cuh"
 
 using namespace gb_cuda;
 
@@ -32,14 +31,6 @@ struct prompt_memory {
     uint16_t weights[shape::HALVES > 1 ? ROWS *shape::KEYS *TERMS : 8];
     float largest[shape::HALVES][ROWS], sum[shape::HALVES][ROWS];
 };
-
-/* Of a tile with rows of WIDTH numbers, where number e (a multiple of 8) of a row lies: eight rows' same
- * numbers are in different banks. */
-template <unsigned WIDTH>
-__device__ static unsigned place_in(unsigned row, unsigned e) {
-    constexpr unsigned ACROSS = WIDTH / 8, ROWS_OF_BANKS = ACROSS < 8 ? 8 / ACROSS : 1;
-    return row * WIDTH + ((e / 8) ^ (row / ROWS_OF_BANKS % (8 / ROWS_OF_BANKS))) * 8;
-}
 
 /* Of a tile with rows of COUNT elements in terms, where such a term of eight elements from e on lies. */
 template <unsigned COUNT, unsigned TERMS>
@@ -75,19 +66,6 @@ __device__ static void load_queries(const attention &a, const query_tile &t, uin
     }
 }
 
-/* A kv head's rows in the slot's cache, in units of 16 bits. */
-struct head_rows {
-    const uint16_t *data;
-    unsigned stride, capacity;
-};
-
-template <unsigned TERMS>
-__device__ static head_rows rows_of(const cache &c, size_t slot, size_t kv_head) {
-    const uint16_t *data = reinterpret_cast<const uint16_t *>(c.data + slot * c.slot_bytes);
-    return head_rows{data + kv_head * c.size * TERMS, (unsigned)(c.heads * c.size) * TERMS,
-                     (unsigned)c.capacity};
-}
-
 /* Positions first .. end - 1 are there, the tile's others are zeros. Floats come to where their terms go. */
 template <unsigned SIZE, unsigned TERMS>
 __device__ static void start_loading(const head_rows &rows, unsigned tile, unsigned first, unsigned end,
@@ -97,8 +75,7 @@ __device__ static void start_loading(const head_rows &rows, unsigned tile, unsig
 #pragma unroll
     for (unsigned i = 0; i < prompt_shape<SIZE, TERMS>::KEYS / AT_ONCE; i++) {
         const unsigned key = threadIdx.x / ACROSS + i * AT_ONCE;
-        unsigned row = tile_row + key;
-        row -= row >= rows.capacity ? rows.capacity : 0;
+        const unsigned row = row_of(rows, tile_row, key);
 #pragma unroll
         for (unsigned part = 0; part < TERMS; part++)
             copy_16(to + term_in<SIZE, TERMS>(key, e, part),
@@ -197,81 +174,12 @@ __device__ static void add_values(const prompt_memory<SIZE, TERMS> &shared, cons
     }
 }
 
-/* ---- Softmax ------------------------------------------------------------------------------------------- */
-
-/* The two queries of a lane: rows lane / 4 and lane / 4 + 8 of its group. */
-struct queries {
-    unsigned first[2], last[2]; /* the positions that they read */
-    float largest[2], sum[2];   /* so far; the sum is of the lane's own keys */
-};
-
-__device__ static float quad_max(float x) {
-    x = larger(x, __shfl_xor_sync(0xffffffffu, x, 1));
-    return larger(x, __shfl_xor_sync(0xffffffffu, x, 2));
-}
-
-/* Scales the scores of keys from `key` on to powers of 2, -inf where a query does not read. largest: of them.
- */
-template <unsigned SIZE, unsigned TERMS>
-__device__ static void mask(const queries &q, unsigned key, bool all_are_read, float scale,
-                            float scores[prompt_shape<SIZE, TERMS>::SCORES / 8][4], float largest[2]) {
-    const unsigned column = threadIdx.x % 4 * 2;
-    largest[0] = largest[1] = -INFINITY;
-#pragma unroll
-    for (unsigned i = 0; i < prompt_shape<SIZE, TERMS>::SCORES / 8; i++) {
-#pragma unroll
-        for (unsigned c = 0; c < 4; c++) {
-            const unsigned j = key + i * 8 + column + c % 2;
-            const bool is_read = all_are_read || (j >= q.first[c / 2] && j <= q.last[c / 2]);
-            scores[i][c] = is_read ? scores[i][c] * scale : -INFINITY;
-            largest[c / 2] = larger(scores[i][c], largest[c / 2]);
-        }
-    }
-    largest[0] = quad_max(largest[0]);
-    largest[1] = quad_max(largest[1]);
-}
-
-/* Turns scores into weights. corrections: what so far was summed is to be multiplied with. */
-template <unsigned SIZE, unsigned TERMS>
-__device__ static void weigh(queries &q, const float largest[2],
-                             float scores[prompt_shape<SIZE, TERMS>::SCORES / 8][4], float corrections[2]) {
-    float from[2];
-#pragma unroll
-    for (unsigned r = 0; r < 2; r++) {
-        const float both = larger(q.largest[r], largest[r]);
-        from[r] = both == -INFINITY ? 0.0f : both; /* nothing read as yet: all weights are 0 */
-        corrections[r] = exp2_fast(q.largest[r] - from[r]);
-        q.largest[r] = both;
-        q.sum[r] *= corrections[r];
-    }
-#pragma unroll
-    for (unsigned i = 0; i < prompt_shape<SIZE, TERMS>::SCORES / 8; i++) {
-#pragma unroll
-        for (unsigned c = 0; c < 4; c++) {
-            scores[i][c] = exp2_fast(scores[i][c] - from[c / 2]);
-            q.sum[c / 2] += scores[i][c];
-        }
-    }
-}
-
 /* ---- A block ------------------------------------------------------------------------------------------- */
 
 /* What a thread has to do: the queries of its group, and its share of a pair's keys and elements. */
 struct share {
     unsigned group_row, half;
 };
-
-__device__ static void find_queries(const attention &a, const query_tile &t, unsigned group_row, queries &q) {
-#pragma unroll
-    for (unsigned r = 0; r < 2; r++) {
-        const query_place p = place_of(t, group_row + threadIdx.x % WARP / 4 + r * 8);
-        const size_t position = (size_t)a.positions[p.is_there ? p.token : t.first];
-        q.first[r] = (unsigned)first_read(a, position);
-        q.last[r] = (unsigned)position;
-        q.largest[r] = -INFINITY;
-        q.sum[r] = 0;
-    }
-}
 
 /* Two floats in terms. */
 template <unsigned TERMS>
@@ -315,54 +223,28 @@ __device__ static void share_weights(prompt_memory<SIZE, TERMS> &shared, const s
     }
 }
 
-/* The largest score of a query's whole tile, of which each of a pair of warps has half. */
-template <unsigned SIZE, unsigned TERMS>
-__device__ static void put_largest(prompt_memory<SIZE, TERMS> &shared, const share &of,
-                                   const float largest[2]) {
-    const unsigned lane = threadIdx.x % WARP;
-#pragma unroll
-    for (unsigned r = 0; r < 2 && lane % 4 == 0; r++)
-        shared.largest[of.half][of.group_row + lane / 4 + r * 8] = largest[r];
-}
-
-template <unsigned SIZE, unsigned TERMS>
-__device__ static void take_largest(const prompt_memory<SIZE, TERMS> &shared, const share &of,
-                                    float largest[2]) {
-#pragma unroll
-    for (unsigned r = 0; r < 2; r++)
-        largest[r] =
-            larger(largest[r], shared.largest[1 - of.half][of.group_row + threadIdx.x % WARP / 4 + r * 8]);
-}
-
 /* y / sum. */
 template <unsigned SIZE, unsigned TERMS>
 __device__ static void store(const attention &a, const query_tile &t, const share &of, const queries &q,
                              prompt_memory<SIZE, TERMS> &shared,
                              const float y[prompt_shape<SIZE, TERMS>::COLUMNS / 8][4]) {
     const unsigned lane = threadIdx.x % WARP;
-    float sums[2];
 #pragma unroll
     for (unsigned r = 0; r < 2; r++) {
-        sums[r] = q.sum[r] + __shfl_xor_sync(0xffffffffu, q.sum[r], 1);
-        sums[r] += __shfl_xor_sync(0xffffffffu, sums[r], 2);
+        const float sum = quad_sum(q.sum[r]);
         if (lane % 4 == 0)
-            shared.sum[of.half][of.group_row + lane / 4 + r * 8] = sums[r];
+            shared.sum[of.half][of.group_row + lane / 4 + r * 8] = sum;
     }
     __syncthreads();
 #pragma unroll
     for (unsigned r = 0; r < 2; r++) {
         const unsigned row = of.group_row + lane / 4 + r * 8;
-        const query_place p = place_of(t, row);
         float sum = shared.sum[0][row];
 #pragma unroll
         for (unsigned half = 1; half < prompt_shape<SIZE, TERMS>::HALVES; half++)
             sum += shared.sum[half][row];
-        float *to = a.y + (p.token * a.heads + p.head) * SIZE + of.half * prompt_shape<SIZE, TERMS>::COLUMNS +
-                    lane % 4 * 2;
-#pragma unroll
-        for (unsigned i = 0; i < prompt_shape<SIZE, TERMS>::COLUMNS / 8; i++)
-            if (p.is_there)
-                *reinterpret_cast<float2 *>(to + i * 8) = float2{y[i][2 * r] / sum, y[i][2 * r + 1] / sum};
+        store_query<prompt_shape<SIZE, TERMS>::COLUMNS>(
+            a, place_of(t, row), of.half * prompt_shape<SIZE, TERMS>::COLUMNS, r, sum, y[0]);
     }
 }
 
@@ -381,8 +263,8 @@ static __global__ void __launch_bounds__(prompt_shape<SIZE, TERMS>::THREADS, SIZ
         return;
     const share of = {threadIdx.x / WARP / HALVES * 16, threadIdx.x / WARP % HALVES};
     const size_t slot = (size_t)a.slots[t.first];
-    const head_rows keys = rows_of<TERMS>(a.keys, slot, t.kv_head),
-                    values = rows_of<TERMS>(a.values, slot, t.kv_head);
+    const head_rows keys = rows_of(a.keys, slot, t.kv_head, TERMS),
+                    values = rows_of(a.values, slot, t.kv_head, TERMS);
     const unsigned lowest = (unsigned)a.positions[t.first], end = (unsigned)a.positions[t.end - 1] + 1;
     const unsigned first = (unsigned)first_read(a, lowest); /* of any query; read by all: */
     const unsigned common = (unsigned)first_read(a, end - 1);
@@ -401,24 +283,20 @@ static __global__ void __launch_bounds__(prompt_shape<SIZE, TERMS>::THREADS, SIZ
     for (; tile < end; tile += KEYS) {
         float scores[SCORES / 8][4], largest[2], corrections[2];
         score<SIZE, TERMS>(*shared, of.group_row, of.half * SCORES, scores);
-        mask<SIZE, TERMS>(q, tile + of.half * SCORES, tile >= common && tile + KEYS <= lowest + 1,
-                          a.scale * 0x1.715476p+0f, scores, largest);
+        mask<SCORES>(q, tile + of.half * SCORES, tile >= common && tile + KEYS <= lowest + 1, scores[0],
+                     largest);
         if constexpr (HALVES > 1)
-            put_largest<SIZE, TERMS>(*shared, of, largest);
+            put_largest(shared->largest[of.half], of.group_row, largest);
         __syncthreads(); /* the keys have been read */
         if (tile + KEYS < end)
             start_loading<SIZE, TERMS>(keys, tile + KEYS, first, end, shared->key);
         commit_copies();
         if constexpr (HALVES > 1)
-            take_largest<SIZE, TERMS>(*shared, of, largest);
-        weigh<SIZE, TERMS>(q, largest, scores, corrections);
+            take_largest(shared->largest[1 - of.half], of.group_row, largest);
+        weigh<SCORES>(q, largest, a.scale * 0x1.715476p+0f, scores[0], corrections);
         if constexpr (HALVES > 1)
             share_weights<SIZE, TERMS>(*shared, of, scores);
-#pragma unroll
-        for (unsigned i = 0; i < prompt_shape<SIZE, TERMS>::COLUMNS / 8; i++)
-#pragma unroll
-            for (unsigned c = 0; c < 4; c++)
-                y[i][c] *= corrections[c / 2];
+        correct<shape::COLUMNS>(y[0], corrections);
         wait_for_copies<1>();
         split_loaded<SIZE, TERMS>(shared->value);
         __syncthreads(); /* the values are there */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The asynchronous product of a warpgroup of 128 threads (wgmma, sm_90a): 64 rows of a, in registers, times N
- * rows of b, in shared memory, 16 columns of both, added to float32 sums in registers; of bytes 32 columns,
- * added to int32 sums.
- * Warp w has a's rows 16 w .. 16 w + 15 as mma.cuh's a, and of every 8 rows of b sums as mma.cuh's c. A row
- * of b is 64 columns, 128 bytes; rows follow one another from a multiple of 1,024 bytes on, swizzled: 16-byte
- * piece p of row r stands at place p ^ (r % 8).
+ * The asynchronous product of a warpgroup of 128 threads (wgmma, sm_90a): 64 rows of a, in registers or
+ * shared memory, times N rows of b, in shared memory, 16 columns of both, added to float32 sums in registers;
+ * of bytes 32 columns, added to int32 sums. Warp w has a's rows 16 w .. 16 w + 15 as mma.cuh's a, and of
+ * every 8 rows of b sums as mma.cuh's c. A row of b is 64 columns, 128 bytes; rows follow one another from a
+ * multiple of 1,024 bytes on, swizzled: 16-byte piece p of row r stands at place p ^ (r % 8). So do rows of a
+ * in shared memory. b may also lie by columns: 64 rows of b side by side, columns below one another.
  *
  * Between start_products and wait_for_products nothing may touch the sums or a.
  */
@@ -34,6 +34,13 @@ enum { B_STEP = 32 >> 4 };
 __device__ inline b_operand operand_b(const void *rows) {
     return (uint64_t)1 << 62 | (uint64_t)(1024 >> 4) << 32 | (uint64_t)1 << 16 |
            (shared_address(rows) & 0x3ffff) >> 4;
+}
+
+/* b by columns: of every 64 rows, part_bytes behind the 64 before, 16 columns from the given one on, which is
+ * a multiple of 8. */
+__device__ inline b_operand columns_b(const void *columns, unsigned first, unsigned part_bytes) {
+    return (uint64_t)1 << 62 | (uint64_t)(1024 >> 4) << 32 | (uint64_t)(part_bytes >> 4) << 16 |
+           ((shared_address(columns) + first * B_ROW_BYTES) & 0x3ffff) >> 4;
 }
 
 /* The first place in shared memory from there on where rows of b may begin. */
@@ -69,9 +76,10 @@ __device__ inline void take_registers() {
 
 /* The registers of the sums in an instruction's text. */
 #define GB_REGISTERS_8 "%0, %1, %2, %3, %4, %5, %6, %7"
+#define GB_REGISTERS_16 GB_REGISTERS_8 ", %8, %9, %10, %11, %12, %13, %14, %15"
 #define GB_REGISTERS_32                                                                                      \
-    GB_REGISTERS_8 ", %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23"          \
-                   ", %24, %25, %26, %27, %28, %29, %30, %31"
+    GB_REGISTERS_16 ", %16, %17, %18, %19, %20, %21, %22, %23"                                               \
+                    ", %24, %25, %26, %27, %28, %29, %30, %31"
 #define GB_REGISTERS_64                                                                                      \
     GB_REGISTERS_32                                                                                          \
     ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"                       \
@@ -89,8 +97,8 @@ __device__ inline void take_registers() {
     kind(sums[i]), kind(sums[i + 1]), kind(sums[i + 2]), kind(sums[i + 3]), kind(sums[i + 4]),               \
         kind(sums[i + 5]), kind(sums[i + 6]), kind(sums[i + 7])
 #define GB_SUMS_8(kind) GB_EIGHT_SUMS(kind, 0)
-#define GB_SUMS_32(kind)                                                                                     \
-    GB_EIGHT_SUMS(kind, 0), GB_EIGHT_SUMS(kind, 8), GB_EIGHT_SUMS(kind, 16), GB_EIGHT_SUMS(kind, 24)
+#define GB_SUMS_16(kind) GB_EIGHT_SUMS(kind, 0), GB_EIGHT_SUMS(kind, 8)
+#define GB_SUMS_32(kind) GB_SUMS_16(kind), GB_EIGHT_SUMS(kind, 16), GB_EIGHT_SUMS(kind, 24)
 #define GB_SUMS_64(kind)                                                                                     \
     GB_SUMS_32(kind), GB_EIGHT_SUMS(kind, 32), GB_EIGHT_SUMS(kind, 40), GB_EIGHT_SUMS(kind, 48),             \
         GB_EIGHT_SUMS(kind, 56)
@@ -104,6 +112,14 @@ __device__ inline void take_registers() {
 /* sums += a b */
 template <int N>
 __device__ inline void start_products(float (&sums)[N / 2], const uint32_t (&a)[4], b_operand b);
+
+/* The same with b by columns. */
+template <int N>
+__device__ inline void start_products_by_columns(float (&sums)[N / 2], const uint32_t (&a)[4], b_operand b);
+
+/* The same with a in shared memory, too. */
+template <int N>
+__device__ inline void start_products_of(float (&sums)[N / 2], b_operand a, b_operand b);
 
 /* sums += a b of bytes, those of a unsigned; a step has 32 columns, and B_STEP leads to the next one. */
 template <int N>
@@ -132,14 +148,33 @@ GB_START(start_byte_products, 128, int32_t, 64, "+r", "m64n128k32.s32.u8.s8", "%
 GB_START(start_byte_products, 256, int32_t, 128, "+r", "m64n256k32.s32.u8.s8", "%128, %129, %130, %131",
          "%132", "")
 
+GB_START(start_products_by_columns, 128, float, 64, "+f", "m64n128k16.f32.bf16.bf16", "%64, %65, %66, %67",
+         "%68", ", 1, 1, 1")
+GB_START(start_products_by_columns, 256, float, 128, "+f", "m64n256k16.f32.bf16.bf16",
+         "%128, %129, %130, %131", "%132", ", 1, 1, 1")
+
+#define GB_START_OF(N, COUNT, shape, at_a, at_b)                                                             \
+    template <>                                                                                              \
+    __device__ inline void start_products_of<N>(float(&sums)[COUNT], b_operand a, b_operand b) {             \
+        asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, 1, 0;\nwgmma.mma_async.sync.aligned." shape       \
+                     " {" GB_REGISTERS_##COUNT "}, " at_a ", " at_b ", add, 1, 1, 0, 0;\n}"                  \
+                     : GB_SUMS_##COUNT("+f")                                                                 \
+                     : "l"(a), "l"(b));                                                                      \
+    }
+GB_START_OF(32, 16, "m64n32k16.f32.bf16.bf16", "%16", "%17")
+GB_START_OF(64, 32, "m64n64k16.f32.bf16.bf16", "%32", "%33")
+
+#undef GB_START_OF
 #undef GB_START
 #undef GB_EIGHT_SUMS
 #undef GB_SUMS_8
+#undef GB_SUMS_16
 #undef GB_SUMS_32
 #undef GB_SUMS_64
 #undef GB_SUMS_96
 #undef GB_SUMS_128
 #undef GB_REGISTERS_8
+#undef GB_REGISTERS_16
 #undef GB_REGISTERS_32
 #undef GB_REGISTERS_64
 #undef GB_REGISTERS_96
@@ -150,15 +185,28 @@ GB_START(start_byte_products, 256, int32_t, 128, "+r", "m64n256k32.s32.u8.s8", "
 /* Emulated: products are computed when they are started. */
 struct b_operand {
     const uint8_t *rows;
-    unsigned column; /* of the 16 columns the first */
+    unsigned column;         /* of the 16 columns the first */
+    unsigned part_bytes = 0; /* of 64 rows, where it lies by columns */
 };
 enum { B_STEP = 16 };
 
 inline b_operand operand_b(const void *rows) {
     return {static_cast<const uint8_t *>(rows), 0};
 }
+inline b_operand columns_b(const void *columns, unsigned first, unsigned part_bytes) {
+    return {static_cast<const uint8_t *>(columns), first, part_bytes};
+}
 inline b_operand operator+(b_operand b, unsigned columns) {
-    return {b.rows, b.column + columns};
+    return {b.rows, b.column + columns, b.part_bytes};
+}
+/* Where a number of a row in lines of 64 lies. */
+inline const uint8_t *number_of(const uint8_t *rows, unsigned row, unsigned column) {
+    return rows + row * B_ROW_BYTES + (column / 8 ^ row % 8) * B_PIECE_BYTES + column % 8 * 2;
+}
+inline float bf16_at(const uint8_t *number) {
+    uint16_t bits;
+    memcpy(&bits, number, sizeof bits);
+    return low_bf16(bits);
 }
 inline uint8_t *align_b(uint8_t *shared) {
     return shared;
@@ -188,6 +236,44 @@ void start_products(float (&sums)[N / 2], const uint32_t (&a)[4], b_operand b) {
             sums[i] += high_bf16(x) * high_bf16(y);
         }
     }
+}
+
+/* What the lane adds to its sums: a_of gives a number of one of its two rows and of a column, b_of one of a
+ * row of b. */
+template <int N, typename First, typename Second>
+void add_products(float (&sums)[N / 2], const First &a_of, const Second &b_of) {
+    const unsigned lane = emulated::lane();
+    for (unsigned i = 0; i < N / 2; i++)
+        for (unsigned k = 0; k < 16; k++)
+            sums[i] += a_of(i % 4 / 2, k) * b_of(i / 4 * 8 + lane % 4 * 2 + i % 2, k);
+}
+
+template <int N>
+void start_products_by_columns(float (&sums)[N / 2], const uint32_t (&a)[4], b_operand b) {
+    const uint8_t *all = emulated::exchange(a, sizeof a);
+    const unsigned lane = emulated::lane();
+    add_products<N>(
+        sums,
+        [&](unsigned below, unsigned k) {
+            uint32_t of_a[4];
+            memcpy(of_a, all + (lane / 4 * 4 + k % 8 / 2) * emulated::EXCHANGE_BYTES, sizeof of_a);
+            const uint32_t both = of_a[below + k / 8 * 2];
+            return k % 2 ? high_bf16(both) : low_bf16(both);
+        },
+        [&](unsigned row, unsigned k) {
+            return bf16_at(number_of(b.rows + row / 64 * b.part_bytes, b.column + k, row % 64));
+        });
+}
+
+template <int N>
+void start_products_of(float (&sums)[N / 2], b_operand a, b_operand b) {
+    const unsigned lane = emulated::lane(), first = threadIdx.x % WARPGROUP / WARP * 16 + lane / 4;
+    add_products<N>(
+        sums,
+        [&](unsigned below, unsigned k) {
+            return bf16_at(number_of(a.rows, first + below * 8, a.column + k));
+        },
+        [&](unsigned row, unsigned k) { return bf16_at(number_of(b.rows, row, b.column + k)); });
 }
 
 template <int N>

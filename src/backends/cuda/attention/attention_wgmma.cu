@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Attention of prefill over bfloat16 caches on Hopper: as attention_prefill.cu, with products of warpgroups
+ * (wgmma), two of which multiply while a third copies tiles of keys and values ahead (Shah et al.,
+ * FlashAttention-3, 2024). Either has 64 queries; of heads of 512 both have the same, and each scores half of
+ * a tile's keys and has half of the elements.
+ */
+#include "backends/cuda/attention/attention_prompt.cuh"
+#include "backends/cuda/device/copy_pipeline.cuh"
+#include "backends/cuda/device/wgmma.cuh"
+
+using namespace gb_cuda;
+
+enum { GROUP_ROWS = 64, MULTIPLIERS = 2, THREADS = (MULTIPLIERS + 1) * WARPGROUP };
+enum { MULTIPLYING_WARPS = MULTIPLIERS * WARPGROUP / WARP };
+enum { COPYING_REGISTERS = 40, MULTIPLYING_REGISTERS = 232 };
+constexpr unsigned KEYS = 64; /* of a tile */
+constexpr unsigned PART = 64; /* elements of a row that lie side by side: 128 bytes */
+
+template <unsigned SIZE>
+struct warpgroup_shape {
+    static constexpr unsigned HALVES = SIZE > 256 ? 2 : 1;
+    static constexpr unsigned ROWS = MULTIPLIERS / HALVES * GROUP_ROWS;
+    static constexpr unsigned SCORES = KEYS / HALVES, COLUMNS = SIZE / HALVES; /* of a warpgroup */
+    static constexpr unsigned STAGES = HALVES > 1 ? 2 : 4;                     /* tiles of keys or values */
+};
+
+template <unsigned SIZE>
+struct warpgroup_memory {
+    using shape = warpgroup_shape<SIZE>;
+    uint16_t query[SIZE / PART][shape::ROWS * PART];
+    uint16_t stages[shape::STAGES][SIZE / PART][KEYS * PART];
+    uint16_t weights[shape::HALVES > 1 ? shape::ROWS *KEYS : PART];
+    float largest[shape::HALVES][shape::ROWS], sum[shape::HALVES][shape::ROWS];
+};
+
+/* What a block walks: its queries, and the tiles of keys that any of them reads. */
+struct walk {
+    query_tile t;
+    unsigned first, end;     /* positions that are read */
+    unsigned common, lowest; /* all queries read those from `common` to `lowest` */
+};
+
+__device__ static walk begin_walk(const attention &a, const query_tile &t) {
+    const unsigned lowest = (unsigned)a.positions[t.first], end = (unsigned)a.positions[t.end - 1] + 1;
+    return walk{t, (unsigned)first_read(a, lowest), end, (unsigned)first_read(a, end - 1), lowest};
+}
+
+/* ---- The warpgroup that copies ------------------------------------------------------------------------- */
+
+/* A thread's pieces of a tile: of every AT_ONCE-th row. Positions first .. end - 1 are there, the tile's
+ * others are zeros. */
+template <unsigned SIZE>
+__device__ static void copy_tile(const head_rows &rows, unsigned tile, const walk &w,
+                                 uint16_t (*to)[KEYS * PART]) {
+    constexpr unsigned ACROSS = SIZE / 8, AT_ONCE = WARPGROUP / ACROSS;
+    const unsigned e = threadIdx.x % ACROSS * 8, first = threadIdx.x / ACROSS, row = tile % rows.capacity;
+    if (tile >= w.first && tile + KEYS <= w.end && row + KEYS <= rows.capacity) {
+        const uint16_t *from = rows.data + (size_t)(row + first) * rows.stride + e;
+#pragma unroll 8
+        for (unsigned i = 0; i < KEYS / AT_ONCE; i++, from += rows.stride * AT_ONCE)
+            copy_16(to[e / PART] + place_in<PART>(first + i * AT_ONCE, e % PART), from);
+        return;
+    }
+#pragma unroll 4
+    for (unsigned i = 0; i < KEYS / AT_ONCE; i++) {
+        const unsigned key = first + i * AT_ONCE;
+        copy_16(to[e / PART] + place_in<PART>(key, e % PART),
+                rows.data + (size_t)row_of(rows, row, key) * rows.stride + e,
+                tile + key >= w.first && tile + key < w.end);
+    }
+}
+
+template <unsigned SIZE>
+__device__ static void copy_tiles(const attention &a, const walk &w, copy_pipeline pipeline,
+                                  warpgroup_memory<SIZE> &shared) {
+    const size_t slot = (size_t)a.slots[w.t.first];
+    const head_rows rows[] = {rows_of(a.keys, slot, w.t.kv_head, 1), rows_of(a.values, slot, w.t.kv_head, 1)};
+    for (unsigned tile = w.first / KEYS * KEYS; tile < w.end; tile += KEYS)
+#pragma unroll
+        for (unsigned i = 0; i < 2; i++) {
+            pipeline.wait_until_empty();
+            copy_tile<SIZE>(rows[i], tile, w, shared.stages[pipeline.stage]);
+            arrive_when_copied(&pipeline.full[pipeline.stage]);
+            pipeline.next();
+        }
+}
+
+/* ---- The warpgroups that multiply ---------------------------------------------------------------------- */
+
+/* What a warp has to do: 16 rows of the block's queries, and its share of keys and elements. */
+struct share {
+    unsigned group_row, warp_row, half; /* of its warpgroup the first row; its own */
+};
+
+template <unsigned SIZE>
+__device__ static share find_share() {
+    const unsigned warp = __shfl_sync(0xffffffffu, threadIdx.x / WARP, 0) - WARPGROUP / WARP,
+                   group = warp / (WARPGROUP / WARP);
+    const unsigned group_row = warpgroup_shape<SIZE>::HALVES > 1 ? 0 : group * GROUP_ROWS;
+    return share{group_row, group_row + warp % (WARPGROUP / WARP) * 16,
+                 warpgroup_shape<SIZE>::HALVES > 1 ? group : 0};
+}
+
+/* Eight elements of a query. */
+__device__ static uint4 pack_query(const float4 *x) {
+    const float4 first = x[0], second = x[1];
+    return uint4{pack_bf16(first.x, first.y), pack_bf16(first.z, first.w), pack_bf16(second.x, second.y),
+                 pack_bf16(second.z, second.w)};
+}
+
+template <unsigned SIZE>
+__device__ static void load_queries(const attention &a, const query_tile &t, warpgroup_memory<SIZE> &shared) {
+    constexpr unsigned ACROSS = SIZE / 8, AT_ONCE = MULTIPLIERS * WARPGROUP / ACROSS;
+    const unsigned e = threadIdx.x % ACROSS * 8, first = (threadIdx.x - WARPGROUP) / ACROSS;
+#pragma unroll 8
+    for (unsigned i = 0; i < warpgroup_shape<SIZE>::ROWS / AT_ONCE; i++) {
+        const unsigned row = first + i * AT_ONCE;
+        const query_place p = place_of(t, row);
+        const float *x = a.query + ((p.is_there ? p.token * a.heads + p.head : 0) * SIZE + e);
+        const uint4 packed = pack_query(reinterpret_cast<const float4 *>(x));
+        *reinterpret_cast<uint4 *>(shared.query[e / PART] + place_in<PART>(row, e % PART)) =
+            p.is_there ? packed : uint4{0, 0, 0, 0};
+    }
+}
+
+/* Begins the scores of the warpgroup's queries and its keys of a tile. */
+template <unsigned SIZE>
+__device__ static void start_scores(const warpgroup_memory<SIZE> &shared, unsigned stage, const share &of,
+                                    float (&scores)[warpgroup_shape<SIZE>::SCORES / 2]) {
+    constexpr unsigned SCORES = warpgroup_shape<SIZE>::SCORES;
+#pragma unroll
+    for (unsigned i = 0; i < SCORES / 2; i++)
+        scores[i] = 0;
+    begin_products();
+#pragma unroll
+    for (unsigned part = 0; part < SIZE / PART; part++)
+#pragma unroll
+        for (unsigned step = 0; step < PART / 16; step++)
+            start_products_of<SCORES>(
+                scores, operand_b(shared.query[part] + of.group_row * PART) + step * B_STEP,
+                operand_b(shared.stages[stage][part] + of.half * SCORES * PART) + step * B_STEP);
+    end_products();
+}
+
+/* Begins y += weights * values of a tile. */
+template <unsigned SIZE>
+__device__ static void start_values(const warpgroup_memory<SIZE> &shared, unsigned stage, const share &of,
+                                    const uint32_t (&weights)[KEYS / 16][4],
+                                    float (&y)[warpgroup_shape<SIZE>::COLUMNS / 2]) {
+    constexpr unsigned COLUMNS = warpgroup_shape<SIZE>::COLUMNS;
+    begin_products();
+#pragma unroll
+    for (unsigned step = 0; step < KEYS / 16; step++)
+        start_products_by_columns<COLUMNS>(
+            y, weights[step],
+            columns_b(shared.stages[stage][of.half * COLUMNS / PART], step * 16, KEYS * PART * 2));
+    end_products();
+}
+
+/* Weights of 16 queries and a tile's keys, as a of products: the warp's own scores. */
+__device__ static void pack_own(const float (&scores)[KEYS / 2], uint32_t (&weights)[KEYS / 16][4]) {
+#pragma unroll
+    for (unsigned i = 0; i < KEYS / 4; i++) {
+        weights[i / 4][i % 4] = pack_bf16(scores[2 * i], scores[2 * i + 1]);
+        keep_in_place(weights[i / 4][i % 4]);
+    }
+}
+
+/* The same of scores that two warps have halves of, by way of shared memory. */
+template <typename Meet>
+__device__ static void exchange(const float (&scores)[KEYS / 4], const share &of, uint16_t *shared,
+                                const Meet &meet, uint32_t (&weights)[KEYS / 16][4]) {
+    const unsigned lane = threadIdx.x % WARP, row = of.warp_row + lane / 4;
+#pragma unroll
+    for (unsigned i = 0; i < KEYS / 16; i++)
+#pragma unroll
+        for (unsigned r = 0; r < 2; r++)
+            *reinterpret_cast<uint32_t *>(shared + place_in<KEYS>(row + r * 8, of.half * KEYS / 2 + i * 8) +
+                                          lane % 4 * 2) =
+                pack_bf16(scores[i * 4 + 2 * r], scores[i * 4 + 2 * r + 1]);
+    meet();
+#pragma unroll
+    for (unsigned step = 0; step < KEYS / 16; step++) {
+        load_matrices<false>(weights[step],
+                             shared + place_in<KEYS>(of.warp_row + lane % 16, step * 16 + lane / 16 * 8));
+#pragma unroll
+        for (unsigned i = 0; i < 4; i++)
+            keep_in_place(weights[step][i]);
+    }
+}
+
+template <unsigned SIZE, typename Meet>
+__device__ static void store(const attention &a, const query_tile &t, const share &of, const queries &q,
+                             warpgroup_memory<SIZE> &shared, const Meet &meet,
+                             const float (&y)[warpgroup_shape<SIZE>::COLUMNS / 2]) {
+    constexpr unsigned COLUMNS = warpgroup_shape<SIZE>::COLUMNS;
+    float sums[2] = {quad_sum(q.sum[0]), quad_sum(q.sum[1])};
+    if constexpr (warpgroup_shape<SIZE>::HALVES > 1) {
+        put_largest(shared.sum[of.half], of.warp_row, sums);
+        meet();
+    }
+#pragma unroll
+    for (unsigned r = 0; r < 2; r++) {
+        const unsigned row = of.warp_row + threadIdx.x % WARP / 4 + r * 8;
+        float sum = sums[r];
+        if constexpr (warpgroup_shape<SIZE>::HALVES > 1)
+            sum = shared.sum[0][row] + shared.sum[1][row];
+        store_query<COLUMNS>(a, place_of(t, row), of.half * COLUMNS, r, sum, y);
+    }
+}
+
+/* ---- Walking ------------------------------------------------------------------------------------------- */
+
+/* The tile at `tile` is read by all queries. */
+__device__ static bool is_read_by_all(const walk &w, unsigned tile) {
+    return tile >= w.common && tile + KEYS <= w.lowest + 1;
+}
+
+/* A warpgroup's scores of a tile become weights. */
+__device__ static void weigh_own(const walk &w, unsigned tile, float scale, queries &q,
+                                 float (&scores)[KEYS / 2], float (&corrections)[2]) {
+    float largest[2];
+    mask<KEYS>(q, tile, is_read_by_all(w, tile), scores, largest);
+    weigh<KEYS>(q, largest, scale, scores, corrections);
+}
+
+/* Waits until a stage has been copied: by other threads, so that the tensor cores are to see it. */
+__device__ static void wait_for_stage(const copy_pipeline &pipeline) {
+    pipeline.wait_until_full();
+    finish_writing();
+}
+
+/* The tensor cores have read the stage. Keys and values have stages by turns. */
+__device__ static void leave_stage(copy_pipeline &pipeline) {
+    pipeline.release(threadIdx.x % WARP);
+    pipeline.next();
+    pipeline.next();
+}
+
+/* Tile after tile. The scores of the next one are multiplied before the values of this one, and become
+ * weights while these are. */
+template <unsigned SIZE>
+__device__ static void walk_alone(float scale, const walk &w, copy_pipeline keys, const share &of,
+                                  const warpgroup_memory<SIZE> &shared, queries &q,
+                                  float (&y)[warpgroup_shape<SIZE>::COLUMNS / 2]) {
+    copy_pipeline values = keys;
+    values.next();
+    unsigned tile = w.first / KEYS * KEYS;
+    float scores[KEYS / 2], corrections[2];
+    uint32_t weights[KEYS / 16][4];
+    wait_for_stage(keys);
+    start_scores<SIZE>(shared, keys.stage, of, scores);
+    wait_for_products<0>();
+    leave_stage(keys);
+    weigh_own(w, tile, scale, q, scores, corrections);
+    for (tile += KEYS; tile < w.end; tile += KEYS) {
+        pack_own(scores, weights);
+        wait_for_stage(keys);
+        start_scores<SIZE>(shared, keys.stage, of, scores);
+        wait_for_stage(values);
+        start_values<SIZE>(shared, values.stage, of, weights, y);
+        wait_for_products<1>();
+        leave_stage(keys);
+        weigh_own(w, tile, scale, q, scores, corrections);
+        wait_for_products<0>();
+        leave_stage(values);
+        correct<warpgroup_shape<SIZE>::COLUMNS>(y, corrections);
+    }
+    pack_own(scores, weights);
+    wait_for_stage(values);
+    start_values<SIZE>(shared, values.stage, of, weights, y);
+    wait_for_products<0>();
+    leave_stage(values);
+}
+
+/* The same of two warpgroups with the same queries. */
+template <unsigned SIZE, typename Meet>
+__device__ static void walk_together(float scale, const walk &w, copy_pipeline keys, const share &of,
+                                     warpgroup_memory<SIZE> &shared, const Meet &meet, queries &q,
+                                     float (&y)[warpgroup_shape<SIZE>::COLUMNS / 2]) {
+    constexpr unsigned SCORES = warpgroup_shape<SIZE>::SCORES;
+    copy_pipeline values = keys;
+    values.next();
+    for (unsigned tile = w.first / KEYS * KEYS; tile < w.end; tile += KEYS) {
+        float scores[SCORES / 2], largest[2], corrections[2];
+        uint32_t weights[KEYS / 16][4];
+        wait_for_stage(keys);
+        start_scores<SIZE>(shared, keys.stage, of, scores);
+        wait_for_products<0>();
+        leave_stage(keys);
+        mask<SCORES>(q, tile + of.half * SCORES, is_read_by_all(w, tile), scores, largest);
+        put_largest(shared.largest[of.half], of.warp_row, largest);
+        meet();
+        take_largest(shared.largest[1 - of.half], of.warp_row, largest);
+        weigh<SCORES>(q, largest, scale, scores, corrections);
+        exchange(scores, of, shared.weights, meet, weights);
+        correct<warpgroup_shape<SIZE>::COLUMNS>(y, corrections);
+        wait_for_stage(values);
+        start_values<SIZE>(shared, values.stage, of, weights, y);
+        wait_for_products<0>();
+        leave_stage(values);
+    }
+}
+
+template <unsigned SIZE, typename Meet>
+__device__ static void multiply_tiles(const attention &a, const walk &w, const copy_pipeline &pipeline,
+                                      warpgroup_memory<SIZE> &shared, const Meet &meet) {
+    const share of = find_share<SIZE>();
+    const float scale = a.scale * 0x1.715476p+0f; /* of powers of 2 */
+    queries q;
+    float y[warpgroup_shape<SIZE>::COLUMNS / 2] = {};
+    find_queries(a, w.t, of.warp_row, q);
+    load_queries<SIZE>(a, w.t, shared);
+    finish_writing();
+    meet();
+    if constexpr (warpgroup_shape<SIZE>::HALVES > 1)
+        walk_together<SIZE>(scale, w, pipeline, of, shared, meet, q, y);
+    else
+        walk_alone<SIZE>(scale, w, pipeline, of, shared, q, y);
+    store<SIZE>(a, w.t, of, q, shared, meet, y);
+}
+
+/* Tile gridDim.x - 1 - blockIdx.x, so that those with the most keys begin first; kv head and part blockIdx.y.
+ */
+template <unsigned SIZE>
+static __global__ void __launch_bounds__(THREADS, 1) run_attention_wgmma(attention a) {
+#if defined(GB_HAS_WGMMA)
+    constexpr unsigned STAGES = warpgroup_shape<SIZE>::STAGES;
+    __shared__ copy_barrier full[STAGES], empty[STAGES], met;
+    GB_DYNAMIC_SHARED(uint8_t, memory);
+    warpgroup_memory<SIZE> &shared = *reinterpret_cast<warpgroup_memory<SIZE> *>(align_b(memory));
+    const copy_pipeline pipeline(full, empty, STAGES);
+    if (threadIdx.x == 0) {
+        pipeline.create(WARPGROUP, MULTIPLYING_WARPS);
+        begin_barrier(&met, MULTIPLYING_WARPS);
+        finish_barriers();
+    }
+    wait_for_earlier();
+    __syncthreads();
+    const query_tile t = find_tile(a, gridDim.x - 1 - blockIdx.x, blockIdx.y);
+    if (t.first == t.end)
+        return;
+    const walk w = begin_walk(a, t);
+    if (threadIdx.x < WARPGROUP) {
+        give_registers_back<COPYING_REGISTERS>();
+        copy_tiles<SIZE>(a, w, pipeline, shared);
+    } else {
+        take_registers<MULTIPLYING_REGISTERS>();
+        uint32_t parity = 0;
+        multiply_tiles<SIZE>(a, w, pipeline, shared, [&] { meet_warps<MULTIPLYING_WARPS>(&met, parity); });
+    }
+#endif
+}
+
+/* ---- Launching ----------------------------------------------------------------------------------------- */
+
+template <unsigned SIZE>
+static void launch(attention a, gb_cuda_launch_list *launches) {
+    set_tiles(a, warpgroup_shape<SIZE>::ROWS);
+    const dim3 grid((unsigned)(a.tokens / a.tile_tokens + a.run_count), (unsigned)(a.keys.heads * a.parts));
+    add_launch(launches, "attention_wgmma", run_attention_wgmma<SIZE>, grid, THREADS,
+               sizeof(warpgroup_memory<SIZE>) + B_ALIGNMENT, a);
+}
+
+void gb_cuda::attend_wgmma(const attention &a, gb_cuda_launch_list *launches) {
+    if (a.keys.size == 128)
+        launch<128>(a, launches);
+    else if (a.keys.size == 256)
+        launch<256>(a, launches);
+    else
+        launch<512>(a, launches);
+}
