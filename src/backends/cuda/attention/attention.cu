@@ -14,15 +14,38 @@ enum { QUERY, KEY, VALUE, POSITIONS, SLOTS, KEY_CACHE, VALUE_CACHE };
 
 /* ---- Storing ------------------------------------------------------------------------------------------- */
 
+/* Eight numbers, where they and their place are aligned. */
+__device__ static void store_eight(const cache &c, const float *x, uint8_t *data, size_t at) {
+    const float4 first = reinterpret_cast<const float4 *>(x)[0],
+                 second = reinterpret_cast<const float4 *>(x)[1];
+    if (c.dtype == GB_F32) {
+        float4 *to = reinterpret_cast<float4 *>(data) + at / 4;
+        to[0] = first;
+        to[1] = second;
+        return;
+    }
+    reinterpret_cast<uint4 *>(data)[at / 8] =
+        uint4{pack_bf16(first.x, first.y), pack_bf16(first.z, first.w), pack_bf16(second.x, second.y),
+              pack_bf16(second.z, second.w)};
+}
+
+__device__ static void store_one(const cache &c, float x, uint8_t *data, size_t at) {
+    if (c.dtype == GB_F32)
+        reinterpret_cast<float *>(data)[at] = x;
+    else
+        reinterpret_cast<uint16_t *>(data)[at] = (uint16_t)pack_bf16(x, 0);
+}
+
 __device__ static void store_row(const cache &c, const float *x, size_t slot, size_t position) {
     const size_t width = c.heads * c.size, at = position % c.capacity * width;
     uint8_t *data = c.data + slot * c.slot_bytes;
-    for (size_t i = threadIdx.x; i < width; i += blockDim.x) {
-        if (c.dtype == GB_F32)
-            reinterpret_cast<float *>(data)[at + i] = x[i];
-        else
-            reinterpret_cast<uint16_t *>(data)[at + i] = (uint16_t)pack_bf16(x[i], 0);
+    if (width % 8 == 0 && (reinterpret_cast<uintptr_t>(x) | reinterpret_cast<uintptr_t>(data)) % 16 == 0) {
+        for (size_t i = threadIdx.x * 8; i < width; i += blockDim.x * 8)
+            store_eight(c, x + i, data, at + i);
+        return;
     }
+    for (size_t i = threadIdx.x; i < width; i += blockDim.x)
+        store_one(c, x[i], data, at + i);
 }
 
 static __global__ void run_append_to_caches(attention a) {

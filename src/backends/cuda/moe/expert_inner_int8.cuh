@@ -7,6 +7,7 @@
 #ifndef GUMBEL_BACKENDS_CUDA_MOE_EXPERT_INNER_INT8_CUH
 #define GUMBEL_BACKENDS_CUDA_MOE_EXPERT_INNER_INT8_CUH
 
+#include "backends/cuda/device/warp_integers.cuh"
 #include "backends/cuda/moe/expert_fragments.cuh"
 #include "backends/cuda/norm/long_rows.cuh"
 
@@ -99,11 +100,11 @@ __device__ inline float round_in_block(const expert_columns &of, row_part<LANE_C
         hadamard_of_warp<LANE_COLUMNS>(parts[r].v, of.rotation);
         magnitude = larger<LANE_COLUMNS>(magnitude, parts[r].v);
     }
-    magnitude = largest_of_lanes(magnitude, WARP);
+    magnitude = largest_in_warp(magnitude);
     if (lane == 0)
         largest[threadIdx.x / WARP] = magnitude;
     __syncthreads();
-    const row_divisor by(largest_of_lanes(lane < INNER_WARPS ? largest[lane] : 0, WARP));
+    const row_divisor by(largest_in_warp(lane < INNER_WARPS ? largest[lane] : 0));
 #pragma unroll
     for (int r = 0; r < ROUNDS; r++) {
         const uint32_t column = (uint32_t)r * INNER_ROUND_COLUMNS + threadIdx.x * LANE_COLUMNS;

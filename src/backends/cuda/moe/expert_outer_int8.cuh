@@ -7,6 +7,7 @@
 #ifndef GUMBEL_BACKENDS_CUDA_MOE_EXPERT_OUTER_INT8_CUH
 #define GUMBEL_BACKENDS_CUDA_MOE_EXPERT_OUTER_INT8_CUH
 
+#include "backends/cuda/device/warp_integers.cuh"
 #include "backends/cuda/moe/expert_fragments.cuh"
 #include "backends/cuda/norm/long_rows.cuh"
 
@@ -42,7 +43,7 @@ __device__ inline float round_in_warp(const expert_columns &of, const float *inn
         hadamard_of_warp<LANE_COLUMNS>(parts[r].v, of.rotation);
         magnitude = larger<LANE_COLUMNS>(magnitude, parts[r].v);
     }
-    const row_divisor by(largest_of_lanes(magnitude, WARP));
+    const row_divisor by(largest_in_warp(magnitude));
 #pragma unroll
     for (int r = 0; r < ROUNDS; r++) {
         const uint32_t column = first + (uint32_t)r * WARP_COLUMNS;

@@ -6,7 +6,7 @@
 #ifndef GUMBEL_BACKENDS_CUDA_SAMPLER_SELECT_CUH
 #define GUMBEL_BACKENDS_CUDA_SAMPLER_SELECT_CUH
 
-#include "backends/cuda/device/device.cuh"
+#include "backends/cuda/device/warp_integers.cuh"
 #include "backends/sampler/rule.h"
 
 namespace gb_cuda {
@@ -43,29 +43,6 @@ __device__ inline float largest_or_nan(float a, float b) {
     return largest;
 #else
     return a != a || a > b ? a : b;
-#endif
-}
-
-__device__ inline uint32_t largest_in_warp(uint32_t value) {
-#if defined(__CUDA_ARCH__)
-    return __reduce_max_sync(0xffffffffu, value);
-#else
-    for (int distance = WARP / 2; distance > 0; distance /= 2) {
-        const uint32_t other = __shfl_xor_sync(0xffffffffu, value, distance);
-        value = other > value ? other : value;
-    }
-    return value;
-#endif
-}
-
-/* The sum over a warp, in every lane. */
-__device__ inline uint32_t sum_in_warp(uint32_t value) {
-#if defined(__CUDA_ARCH__)
-    return __reduce_add_sync(0xffffffffu, value);
-#else
-    for (int distance = WARP / 2; distance > 0; distance /= 2)
-        value += __shfl_xor_sync(0xffffffffu, value, distance);
-    return value;
 #endif
 }
 

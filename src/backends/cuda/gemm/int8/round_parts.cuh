@@ -6,6 +6,7 @@
 #ifndef GUMBEL_BACKENDS_CUDA_GEMM_INT8_ROUND_PARTS_CUH
 #define GUMBEL_BACKENDS_CUDA_GEMM_INT8_ROUND_PARTS_CUH
 
+#include "backends/cuda/device/warp_integers.cuh"
 #include "backends/cuda/gemm/int8/hadamard.cuh"
 #include "backends/cuda/gemm/int8/rounding.cuh"
 #include "backends/cuda/gemm/int8/rows.cuh"
@@ -17,24 +18,22 @@ enum { ROUND_WARPS = 32 /* of a block, at most */ };
 
 __device__ inline uint32_t largest_of_block(uint32_t magnitude) {
     __shared__ uint32_t of_warps[ROUND_WARPS];
-    magnitude = largest_of_lanes(magnitude, WARP);
-    of_warps[threadIdx.x / WARP] = magnitude;
+    const unsigned lane = threadIdx.x % WARP;
+    magnitude = largest_in_warp(magnitude);
+    if (lane == 0)
+        of_warps[threadIdx.x / WARP] = magnitude;
     __syncthreads();
-    for (unsigned w = 0; w < blockDim.x / WARP; w++)
-        magnitude = magnitude < of_warps[w] ? of_warps[w] : magnitude;
-    return magnitude;
+    return largest_in_warp(lane < blockDim.x / WARP ? of_warps[lane] : 0);
 }
 
 __device__ inline int32_t sum_of_block(int32_t sum) {
-    __shared__ int32_t of_warps[ROUND_WARPS];
-    for (unsigned distance = 1; distance < WARP; distance *= 2)
-        sum += __shfl_xor_sync(0xffffffffu, sum, (int)distance);
-    of_warps[threadIdx.x / WARP] = sum;
+    __shared__ uint32_t of_warps[ROUND_WARPS];
+    const unsigned lane = threadIdx.x % WARP;
+    const uint32_t of_warp = sum_in_warp((uint32_t)sum);
+    if (lane == 0)
+        of_warps[threadIdx.x / WARP] = of_warp;
     __syncthreads();
-    sum = 0;
-    for (unsigned w = 0; w < blockDim.x / WARP; w++)
-        sum += of_warps[w];
-    return sum;
+    return (int32_t)sum_in_warp(lane < blockDim.x / WARP ? of_warps[lane] : 0);
 }
 
 /* The codes of EACH columns, 4 or 8, from a multiple of that on, stored where that is wanted; returns their

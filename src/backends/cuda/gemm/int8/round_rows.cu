@@ -42,13 +42,17 @@ static __global__ void __launch_bounds__(ROUND_WARPS *WARP) run_round_rows(round
     const size_t row = blockIdx.x;
     const size_t all = (r.columns + INT8_BLOCK - 1) / INT8_BLOCK * INT8_BLOCK;
     const size_t first = threadIdx.x * LANE_COLUMNS, step = blockDim.x * LANE_COLUMNS;
+    const size_t of_warp = first - threadIdx.x % WARP * LANE_COLUMNS; /* its first column */
     uint32_t magnitude = 0;
-    float kept[KEPT][LANE_COLUMNS];
+    float kept[KEPT][LANE_COLUMNS] = {};
 #pragma unroll
     for (unsigned i = 0; i < KEPT; i++)
-        load_columns(r, row, first + i * step, kept[i]);
+        if (of_warp + i * step < all)
+            load_columns(r, row, first + i * step, kept[i]);
 #pragma unroll
     for (unsigned i = 0; i < KEPT; i++) {
+        if (of_warp + i * step >= all)
+            continue;
         hadamard_of_warp<LANE_COLUMNS>(kept[i], r.how.rotation);
         magnitude = larger<LANE_COLUMNS>(magnitude, kept[i]);
     }

@@ -9,6 +9,7 @@
 #define GUMBEL_BACKENDS_CUDA_GEMM_INT8_ROW_PIPELINE_CUH
 
 #include "backends/cuda/device/copy_pipeline.cuh"
+#include "backends/cuda/device/warp_integers.cuh"
 #include "backends/cuda/gemm/int8/row_operand.cuh"
 #include "backends/cuda/norm/long_rows.cuh"
 
@@ -218,11 +219,11 @@ struct int8_row_pipeline {
             hadamard_of_warp<EACH>(of[r].v, p.rotation);
             magnitude = larger<EACH>(magnitude, of[r].v);
         }
-        magnitude = largest_of_lanes(magnitude, WARP);
+        magnitude = largest_in_warp(magnitude);
         if (lane == 0)
             largest[warp] = magnitude;
         meet();
-        const row_divisor by(largest_of_lanes(lane < WARPS ? largest[lane] : 0, WARP));
+        const row_divisor by(largest_in_warp(lane < WARPS ? largest[lane] : 0));
 #pragma unroll
         for (int r = 0; r < ROUNDS && has_columns<EACH>(r); r++) {
             const uint32_t column = ((uint32_t)r * WARPS * WARP + threadIdx.x) * EACH;
