@@ -89,7 +89,8 @@ static gumbel_status run_own(gumbel_session *session, size_t count, gumbel_error
     return status;
 }
 
-gumbel_status gb_run_again(gumbel_session *session, gumbel_error *error) {
+/* On an error the session is where it was, but its states are not. */
+static gumbel_status run_again(gumbel_session *session, gumbel_error *error) {
     const uint32_t position = session->position;
     const answer_marks marks = marks_of(session);
     gumbel_status status = GUMBEL_OK;
@@ -100,13 +101,19 @@ gumbel_status gb_run_again(gumbel_session *session, gumbel_error *error) {
         const size_t left = position - session->position;
         status = run_own(session, ends_prompt ? 0 : gb_session_chunk(session, left), error);
     }
-    if (status != GUMBEL_OK) {
-        gb_session_clear(session);
-        return status;
-    }
     session->is_repeating = false;
     set_marks(session, &marks);
-    return GUMBEL_OK;
+    if (status == GUMBEL_OK)
+        return GUMBEL_OK;
+    session->position = position;
+    session->held = 0;
+    session->is_ahead = true;
+    return status;
+}
+
+void gb_bring_back(gumbel_session *session) {
+    if (run_again(session, NULL) != GUMBEL_OK) /* the first error is the one to tell */
+        gb_session_clear(session);
 }
 
 /* ---- Beginning ----------------------------------------------------------------------------------------- */
@@ -132,7 +139,7 @@ static gumbel_status begin_block(const gumbel_request *request, gumbel_error *er
     if (continues || !gb_session_is_amid_block(session, session->position))
         return GUMBEL_OK;
     session->generated[session->position] = false;
-    return gb_run_again(session, error);
+    return run_again(session, error);
 }
 
 gumbel_status gb_begin_blocks(gumbel_engine *engine, gumbel_error *error) {

@@ -11,15 +11,17 @@
 
 /* Where the requests' sessions stand amid a block that cannot go on from there, runs what comes before again:
  * held tokens of a prompt that an answer follows, and a prompt that a result was drawn from and that goes on
- * nevertheless. engine->requests stays as it is. On an error a session stands as before, or is empty. */
+ * nevertheless. engine->requests stays as it is. On an error the states of a session may be ahead
+ * (is_ahead). */
 gumbel_status gb_begin_blocks(gumbel_engine *engine, gumbel_error *error);
 
 /* Puts what the session of a request holds before its tokens, and leaves those to be held that do not fill a
  * block: engine->requests.rest. */
 void gb_cut_request(gumbel_engine *engine, size_t index);
 
-/* Runs the session's tokens up to its position again, from the snapshot or from the beginning. On an error
- * the session is empty. */
-gumbel_status gb_run_again(gumbel_session *session, gumbel_error *error);
+/* Makes the states those of the session's position again, after a step that failed, by running its tokens
+ * again from the snapshot or from the beginning. A session whose own tokens the backend refuses is emptied.
+ */
+void gb_bring_back(gumbel_session *session);
 
 #endif

@@ -376,6 +376,6 @@ gumbel_status gumbel_step(gumbel_engine *engine, const gumbel_request *requests,
     gumbel_status status = run_requests(engine, error);
     for (size_t i = 0; i < engine->slots && status != GUMBEL_OK; i++)
         if (engine->sessions[i].in_use && is_ahead(&engine->sessions[i]))
-            gb_run_again(&engine->sessions[i], NULL); /* the first error is the one to tell */
+            gb_bring_back(&engine->sessions[i]);
     return status;
 }

@@ -113,7 +113,7 @@ static gumbel_status run_and_fail(gb_backend *backend, gb_batch *batch, gumbel_e
 static void fail_step(gumbel_session *session) {
     gb_backend *backend = session->engine->backend;
     gumbel_result result = {.size = sizeof result};
-    const gumbel_request request = request_of(session, tokens[0], 5, &result);
+    const gumbel_request request = request_of(session, tokens[0], 1, &result);
     unfailing = backend->functions;
     failing = *unfailing;
     failing.step = run_and_fail;
