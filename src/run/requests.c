@@ -141,8 +141,9 @@ gumbel_status gb_check_step(const gumbel_engine *engine, gumbel_error *error) {
                 i, count, request->session->held, engine->prefill_chunk);
         if (count > left)
             return gb_fail(error, GUMBEL_ERROR_LIMIT,
-                           "request %zu: the step has more than %u tokens (engine option step_tokens)", i,
-                           engine->step_tokens);
+                           "request %zu: the step has more than %u tokens%s (engine option step_tokens)", i,
+                           engine->step_tokens,
+                           request->session->held > 0 ? ", those that its session held among them" : "");
         left -= count;
     }
     return GUMBEL_OK;

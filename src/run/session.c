@@ -146,9 +146,10 @@ static bool truncate_states(gumbel_session *session, uint32_t position) {
 /* Not one amid a block of a prompt that goes on behind it. */
 static bool has_usable_snapshot(const gumbel_session *session) {
     const uint32_t position = session->snapshot_position;
-    const bool is_full = session->has_snapshot && position == session->engine->max_context;
-    return session->has_snapshot &&
-           (is_full || session->generated[position] || !gb_session_is_amid_block(session, position));
+    if (!session->has_snapshot)
+        return false;
+    return position == session->engine->max_context || session->generated[position] ||
+           !gb_session_is_amid_block(session, position);
 }
 
 void gb_session_start_over(gumbel_session *session) {

@@ -4,8 +4,8 @@
  *
  *     magic "gumbelSF" | u32 version = 4 | u8[16] program id | u32 position | i32 pending token |
  *     u32 has seed | u64 seed | u64 seed counter | u32 generated from | i32 drawn token |
- *     u32 held | u32 rewound | i32 tokens[position] | u8 generated[position] | state bytes of the backend |
- * u64 XXH3 of all before
+ *     u32 held | u32 rewound | i32 tokens[position] | u8 generated[position] | state bytes of the
+ *     backend | u64 XXH3 of all before
  *
  * The states are those before the `held` last tokens, a prompt's that wait for the rest of their block.
  * generated is 1 for a token that continued an answer and 0 for one of a prompt, which a backend may compute

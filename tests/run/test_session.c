@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <xxhash.h>
 
 enum { VOCAB = 160, PROMPT = 40, GENERATED = 30, CONTEXT = 128 };
 
@@ -238,6 +239,18 @@ static void write_all(const char *path, const char *data, size_t size) {
     fclose(file);
 }
 
+/* A file whose checksum is right, and that holds back more tokens than it has. */
+static void assert_bad_held(const char *path, char *data, size_t size) {
+    enum { HELD_AT = 64, SUM = sizeof(uint64_t) };
+    const uint32_t held = 21;
+    memcpy(data + HELD_AT, &held, sizeof held);
+    const uint64_t checksum = XXH3_64bits(data, size - SUM);
+    memcpy(data + size - SUM, &checksum, SUM);
+    write_all(path, data, size);
+    assert_fails(gumbel_session_load(session, path, &error), GUMBEL_ERROR_FORMAT, &error,
+                 "21 of 20 tokens are to be run");
+}
+
 static void test_bad_session_files(void **state) {
     (void)state;
     char path[300];
@@ -256,6 +269,7 @@ static void test_bad_session_files(void **state) {
         assert_fails(gumbel_session_load(session, path, &error), GUMBEL_ERROR_FORMAT, &error, path);
         data[i] ^= 0x10;
     }
+    assert_bad_held(path, data, size);
     assert_int_equal(gumbel_session_position(session, NULL), 20); /* refused files change nothing */
     unlink(path);
     assert_fails(gumbel_session_load(session, path, &error), GUMBEL_ERROR_IO, &error, "No such file");
