@@ -585,8 +585,9 @@ typedef struct gumbel_engine_options {
     void *log_user;
     gumbel_profile_callback profile; /* NULL: ops are not timed. The CPU backend's */
     void *profile_user;
-    uint32_t draft_tokens; /* draft tokens of one session in a step, at most (gumbel_request); 0: none. Memory
-                              is reserved for so many more rows of each slot */
+    uint32_t draft_tokens; /* draft tokens of one session in a step, at most (gumbel_request); 0: none. There
+                              are fewer where the backend, the chunk or memory for states has room for no
+                              more, and none on mlx: a notice says so, and gumbel_engine_info how many */
     gumbel_observe_callback observe; /* NULL: none. The CPU backend's; others refuse it */
     void *observe_user;
     uint32_t prefill_chunk; /* tokens of one session in one step, at most: up to max_context, or what the
@@ -618,6 +619,7 @@ typedef struct gumbel_engine_info {
     uint32_t step_tokens;   /* tokens of all sessions in one step, at most */
     uint32_t prefill_chunk; /* of these, tokens of one session, at most */
     uint32_t draft_tokens;  /* of these, draft tokens of one session, at most */
+    uint32_t step_rows;     /* requests with results and draft tokens of one step, at most */
     bool snapshots;         /* sessions can take snapshots */
     const char *backend;    /* "cpu", "cuda" or "mlx" */
     uint32_t threads;       /* of the CPU that compute; 0: the backend computes elsewhere */
@@ -859,6 +861,28 @@ GUMBEL_API bool gumbel_matcher_may_end(const gumbel_matcher *matcher);
 
 /* ---- Generation ---------------------------------------------------------------------------------------- */
 
+/* Who guesses an answer's next tokens, so that one step verifies several. Drafts change no token, only the
+ * time: each draft token is compared with the one that is drawn in its place. They need an engine with
+ * draft_tokens. */
+typedef enum gumbel_drafting {
+    GUMBEL_DRAFTING_AUTO = 0,  /* the best that there is, as long as it pays */
+    GUMBEL_DRAFTING_OFF = 1,   /* nobody */
+    GUMBEL_DRAFTING_LOOKUP = 2 /* what followed the last tokens before, in the prompt, the answer or what is
+                                  predicted; and what a grammar forces */
+} gumbel_drafting;
+
+/* What became of drafts. */
+enum { GUMBEL_DRAFT_PLACES = 16 };
+typedef struct gumbel_draft_stats {
+    size_t size;
+    uint64_t steps;    /* that had a draft */
+    uint64_t proposed; /* draft tokens */
+    uint64_t accepted; /* of these; each saved a step */
+    /* By place in the draft, of which the last stands for all behind it: tokens behind accepted ones, and how
+     * many of them were accepted too. */
+    uint64_t tried_at[GUMBEL_DRAFT_PLACES], accepted_at[GUMBEL_DRAFT_PLACES];
+} gumbel_draft_stats;
+
 typedef struct gumbel_generate_options {
     size_t size;
     const gumbel_sampling *sampling; /* NULL: gumbel_sampling_defaults of the program. Copied, biases too */
@@ -889,6 +913,12 @@ typedef struct gumbel_generate_options {
      * program's mask, and no grammar. */
     const int32_t *forced_tokens; /* [forced_count] */
     size_t forced_count;
+    gumbel_drafting drafting; /* of an engine with draft_tokens */
+    uint32_t max_draft;       /* tokens of one draft, at most; 0: draft_tokens */
+    /* What the answer is likely to contain, such as the text that it edits: drafts are taken from it. Copied.
+     */
+    const int32_t *predicted_tokens; /* [predicted_count] */
+    size_t predicted_count;
 } gumbel_generate_options;
 
 /* Begins to generate after the given prompt tokens (copied; at least 1 unless the session has a token that
@@ -915,13 +945,21 @@ typedef struct gumbel_generated {
     int32_t stop_string; /* finish STOP_STRING: its index in the options; otherwise -1 */
 } gumbel_generated;
 
-/* Computes the next token: the first call runs the prompt, later ones one step each. After a finish, an
+/* Computes the next token: the first call runs the prompt, later ones one step each, or none where the step
+ * before has drawn several by a draft. Whatever is done with the session then, it stands where the tokens
+ * have been given to. After a finish, an
  * error or a cancel, gumbel_generate begins anew. However it finished, the session holds all tokens but the
  * last one, which is run before what comes next: a stop string that was not shown is in the session too.
  * Errors: CANCELLED, NUMERIC, ARGUMENT (nothing begun). With an error text is what was held back, so that the
  * text of the tokens until then is whole; the rest is unchanged. */
 GUMBEL_API gumbel_status gumbel_next(gumbel_session *session, gumbel_generated *generated,
                                      gumbel_error *error);
+
+/* What drafts did since the last gumbel_generate of the session: all zero where it had none. Errors:
+ * ARGUMENT.
+ */
+GUMBEL_API gumbel_status gumbel_session_draft_stats(const gumbel_session *session, gumbel_draft_stats *stats,
+                                                    gumbel_error *error);
 
 /* ---- Turns --------------------------------------------------------------------------------------------- */
 
@@ -1050,10 +1088,12 @@ typedef struct gumbel_usage {
     uint32_t prompt_tokens;
     uint32_t cached_tokens; /* of these, not run, since their states were kept */
     uint32_t generated_tokens;
-    double queue_seconds;  /* until it had a slot */
-    double prompt_seconds; /* from there to the first token */
-    double answer_seconds; /* from there to the last event */
-    uint64_t seed;         /* the answer's: its token i was drawn with seed + i */
+    double queue_seconds;     /* until it had a slot */
+    double prompt_seconds;    /* from there to the first token */
+    double answer_seconds;    /* from there to the last event */
+    uint64_t seed;            /* the answer's: its token i was drawn with seed + i */
+    uint64_t draft_tokens;    /* that were verified */
+    uint64_t accepted_tokens; /* of these; each saved a step */
 } gumbel_usage;
 
 /* Pointers are valid during the callback. */
@@ -1125,6 +1165,10 @@ typedef struct gumbel_submission {
     uint32_t reasoning_budget;
     const int32_t *forced_tokens;
     size_t forced_count;
+    gumbel_drafting drafting; /* as in gumbel_generate_options, like the next three */
+    uint32_t max_draft;
+    const int32_t *predicted_tokens;
+    size_t predicted_count;
 } gumbel_submission;
 
 /* The seed of answer number `answer` of several to one prompt: seed itself for the first, and for others a
@@ -1172,6 +1216,7 @@ typedef struct gumbel_scheduler_stats {
     uint64_t rerun_tokens;      /* of answers that were run again as prompts while nobody waited */
     uint64_t reruns_due;        /* kept answers for which that is still to come */
     uint64_t cancelled;         /* of the answers that failed, those that somebody cancelled */
+    gumbel_draft_stats drafts;  /* of all answers */
 } gumbel_scheduler_stats;
 
 /* Thread-safe. Errors: ARGUMENT. */

@@ -9,9 +9,10 @@
 #include <string.h>
 
 static const gb_backend_entry entries[] = {
-    {"cpu", gb_cpu_backend_create, gb_cpu_describe, gb_cpu_describe_plan, true, true, 0},
-    {"cuda", gb_cuda_backend_create, gb_cuda_describe, gb_cuda_describe_plan, false, false, 8192},
-    {"mlx", gb_mlx_backend_create, gb_mlx_describe, NULL, false, false, 0},
+    {"cpu", gb_cpu_backend_create, gb_cpu_describe, gb_cpu_describe_plan, true, true, NULL, 0},
+    {"cuda", gb_cuda_backend_create, gb_cuda_describe, gb_cuda_describe_plan, false, false, NULL, 8192},
+    {"mlx", gb_mlx_backend_create, gb_mlx_describe, NULL, false, false,
+     "mlx gives a row other bits in a step of several", 0},
 };
 
 gumbel_status gb_backend_find(const char *name, const gb_backend_entry **entry, gumbel_error *error) {

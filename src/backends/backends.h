@@ -17,8 +17,9 @@ typedef struct gb_backend_entry {
     /* Writes the steps that it would execute and their kernels; NULL: it executes the graph's nodes. */
     gumbel_status (*describe_plan)(const gb_program *program, const gb_backend_options *options,
                                    const gb_text_sink *sink, gumbel_error *error);
-    bool has_codes;         /* it reads caches of q8 and q4 */
-    bool observes;          /* it calls options.observe */
+    bool has_codes;            /* it reads caches of q8 and q4 */
+    bool observes;             /* it calls options.observe */
+    const char *why_no_drafts; /* NULL: it takes drafts */
     uint32_t prefill_chunk; /* tokens of a prompt from which on longer steps pay no more, a power of two; 0: a
                                program's own chunk is as good */
 } gb_backend_entry;

@@ -23,6 +23,9 @@ struct gumbel_grammar {
 /* One more reference; gumbel_grammar_destroy gives one back. Thread-safe. */
 gumbel_grammar *gb_grammar_retain(const gumbel_grammar *grammar);
 
+/* As gumbel_matcher_forced, where another mask has told it already; otherwise -1. */
+int32_t gb_known_forced(gumbel_matcher *matcher);
+
 /* Says where the answer stands and what may come next: `at $.age: the grammar expects '0', ...`. Writes at
  * most size bytes with the terminating zero. */
 void gb_describe_matcher(const gumbel_matcher *matcher, char *text, size_t size);

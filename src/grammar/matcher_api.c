@@ -137,7 +137,11 @@ gumbel_status gumbel_matcher_rollback(gumbel_matcher *matcher, size_t count, gum
 }
 
 int32_t gumbel_matcher_forced(gumbel_matcher *matcher) {
-    return gb_matcher_forced(matcher->matcher);
+    return gb_matcher_forced(matcher->matcher, true);
+}
+
+int32_t gb_known_forced(gumbel_matcher *matcher) {
+    return gb_matcher_forced(matcher->matcher, false);
 }
 
 bool gumbel_matcher_may_end(const gumbel_matcher *matcher) {

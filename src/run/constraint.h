@@ -38,11 +38,21 @@ bool gb_constraint_forces(const gb_constraint *constraint);
 /* NULL is allowed. */
 void gb_constraint_destroy(gb_constraint *constraint);
 
-/* Makes the mask of the next token, of (vocab_size + 31) / 32 words, while nobody calls another function of
- * the constraint; none: any token is allowed. Nothing is allowed where it cannot be made. */
+/* Writes the answer's next tokens as far as they are known to be the only ones, at most so many; returns how
+ * many. */
+uint32_t gb_constraint_forced(gb_constraint *constraint, int32_t *tokens, uint32_t most);
+
+/* Says which tokens may follow next: masks are made behind each of them, until the next token is accepted.
+ * Returns how many of them the constraint allows, from the first on; the others do not count. The tokens stay
+ * the caller's, and must stay. */
+uint32_t gb_constraint_set_draft(gb_constraint *constraint, const int32_t *tokens, uint32_t count);
+
+/* Makes the masks of the next token and of those behind each token of the draft, of (vocab_size + 31) / 32
+ * words each, while nobody calls another function of the constraint; none: any token is allowed. Nothing is
+ * allowed where one cannot be made. */
 gb_mask_source gb_constraint_mask(gb_constraint *constraint);
 
-/* Why the row under the last mask has no token: that mask's error, or what the grammar expects there. */
+/* Why the row under the mask of the next token has none: that mask's error, or what the grammar expects. */
 gumbel_status gb_constraint_explain(const gb_constraint *constraint, gumbel_error *error);
 
 /* Goes on behind a token that the mask allows. Errors: ARGUMENT (it does not), LIMIT, MEMORY. */

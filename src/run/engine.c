@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "base/versioned.h"
 #include "program/verify/verifier.h"
+#include "run/draft/draft_tokens.h"
 #include "run/handles.h"
 #include "run/prefill_chunk.h"
 
@@ -27,11 +28,8 @@ static gumbel_status settle_steps(const gb_program *program, settled_options *se
         options->prefill_chunk = own;
     GB_TRY(gb_settle_prefill_chunk(program, settled->entry, options->max_context, &options->prefill_chunk,
                                    error));
-    if (options->draft_tokens >= options->prefill_chunk)
-        return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
-                       "draft_tokens %u: expected less than the prefill chunk of %u", options->draft_tokens,
-                       options->prefill_chunk);
-    const uint32_t rows = (uint32_t)options->slots * (1 + options->draft_tokens);
+    gb_settle_draft_tokens(program, settled->entry, options);
+    const uint32_t rows = gb_most_rows_of((uint32_t)options->slots, options->draft_tokens);
     settled->short_chunk = options->prefill_chunk < own ? options->prefill_chunk : own;
     settled->least_chunk = is_named ? options->prefill_chunk : own;
     settled->short_step_tokens = options->step_tokens ? options->step_tokens : settled->short_chunk + rows;
@@ -62,10 +60,6 @@ static gumbel_status settle_options(const gb_program *program, const gumbel_engi
         options->slots = 1;
     if (options->max_context == 0)
         options->max_context = (uint32_t)metadata->max_context;
-    if (options->draft_tokens > 0 && !metadata->use_sampling)
-        return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
-                       "draft_tokens %u: the program was exported with --logits and draws no tokens",
-                       options->draft_tokens);
     return settle_steps(program, settled, error);
 }
 
@@ -221,8 +215,9 @@ gumbel_status gumbel_engine_create(const gumbel_program *program, const gumbel_e
     made->program = program->program;
     use_options(made, &settled);
     const gb_backend_options backend_options = backend_options_of(&settled);
+    made->most_rows = gb_most_rows(&backend_options);
     gumbel_status status =
-        reserve_batch(made, gb_most_rows(&backend_options)) && reserve_sessions(made)
+        reserve_batch(made, made->most_rows) && reserve_sessions(made)
             ? create_backend(made, settled.entry, &backend_options, error)
             : gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for %u sessions of %u positions", made->slots,
                       made->max_context);
@@ -271,6 +266,7 @@ gumbel_status gumbel_engine_get_info(const gumbel_engine *engine, gumbel_engine_
         .prefill_chunk =
             engine->prefill_chunk < engine->step_tokens ? engine->prefill_chunk : engine->step_tokens,
         .draft_tokens = engine->draft_tokens,
+        .step_rows = engine->most_rows,
         .snapshots = engine->snapshots,
         .backend = engine->backend_name,
         .threads = engine->backend->threads,

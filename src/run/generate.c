@@ -3,9 +3,11 @@
  * The generation loop as a pull iterator: gumbel_generate keeps the prompt, each gumbel_next runs what is due
  * and draws one token. The token drawn last waits in pending_token until the next call runs it.
  */
+#include "base/clock.h"
 #include "base/versioned.h"
 #include "run/constraint.h"
-#include "run/handles.h"
+#include "run/draft/drafter.h"
+#include "run/drawn_ahead.h"
 #include "text/decode/detokenizer.h"
 #include "text/tokenizer/tokenizer.h"
 
@@ -26,6 +28,19 @@ static gumbel_status check_text(const gumbel_engine *engine, const gumbel_genera
     return GUMBEL_OK;
 }
 
+static gumbel_status check_predicted(const gumbel_engine *engine, const gumbel_generate_options *options,
+                                     gumbel_error *error) {
+    const uint64_t vocab_size = engine->program->metadata.vocab_size;
+    if (options->predicted_count > 0 && !options->predicted_tokens)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "generate: predicted_tokens is NULL");
+    for (size_t i = 0; i < options->predicted_count; i++)
+        if (options->predicted_tokens[i] < 0 || (uint64_t)options->predicted_tokens[i] >= vocab_size)
+            return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                           "generate: predicted_tokens: token %d: the vocabulary has ids 0 to %llu",
+                           options->predicted_tokens[i], (unsigned long long)vocab_size - 1);
+    return GUMBEL_OK;
+}
+
 static gumbel_status check_generate(const gumbel_session *session, const int32_t *tokens, size_t count,
                                     const gumbel_generate_options *options, gumbel_error *error) {
     const gumbel_engine *engine = session->engine;
@@ -42,6 +57,7 @@ static gumbel_status check_generate(const gumbel_session *session, const int32_t
         return gb_fail(error, GUMBEL_ERROR_LIMIT,
                        "a prompt of %zu tokens after position %u: the context holds %u", count + pending,
                        session->position, engine->max_context);
+    GB_TRY(check_predicted(engine, options, error));
     if (options->snapshot && !engine->snapshots)
         return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
                        "generate: option snapshot needs an engine created with snapshots");
@@ -73,8 +89,6 @@ static gumbel_status make_text(const gumbel_generate_options *options, const int
         *text, options->stop_strings, options->stop_string_count, options->include_stop_string, error);
     if (status == GUMBEL_OK && options->stop_in_answer && options->stop_string_count > 0)
         status = gumbel_detokenizer_stop_in_answer(*text, prompt, count, error);
-    if (status != GUMBEL_OK)
-        gumbel_detokenizer_destroy(*text);
     return status;
 }
 
@@ -102,34 +116,79 @@ static gumbel_status make_constraint(const gumbel_session *session, const gumbel
     return gb_constraint_create(&of_answer, constraint, error);
 }
 
-/* Makes both, in place of the last generation's. */
-static gumbel_status prepare(gumbel_session *session, const gumbel_generate_options *options,
-                             const int32_t *prompt, size_t count, gumbel_error *error) {
+/* Makes who guesses the generation's tokens, and room for what a step then draws; NULL: nobody. */
+static gumbel_status make_drafter(const gumbel_session *session, const gumbel_generate_options *options,
+                                  const int32_t *prompt, size_t count, gb_drafter **drafter,
+                                  gb_drawn_ahead *ahead, gumbel_error *error) {
+    const gumbel_engine *engine = session->engine;
+    const uint32_t given = options->max_draft;
+    *drafter = NULL;
+    *ahead = (gb_drawn_ahead){0};
+    if (engine->draft_tokens == 0 || options->drafting == GUMBEL_DRAFTING_OFF)
+        return GUMBEL_OK;
+    GB_TRY(gb_drawn_ahead_reserve(engine, ahead, error));
+    *drafter = gb_drafter_create(given > 0 && given < engine->draft_tokens ? given : engine->draft_tokens,
+                                 options->predicted_tokens, options->predicted_count);
+    if (!*drafter) {
+        gb_drawn_ahead_free(ahead);
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for drafts");
+    }
+    gb_drafter_add(*drafter, session->tokens, session->position);
+    if (session->pending_token >= 0)
+        gb_drafter_add(*drafter, &session->pending_token, 1);
+    gb_drafter_add(*drafter, prompt, count);
+    return GUMBEL_OK;
+}
+
+/* What a generation has of its own. */
+typedef struct gb_generation_parts {
     gumbel_detokenizer *text;
     gb_constraint *constraint;
-    GB_TRY(make_constraint(session, options, prompt, count, &constraint, error));
-    const gumbel_status status = make_text(options, prompt, count, &text, error);
+    gb_drafter *drafter;
+    gb_drawn_ahead ahead;
+} gb_generation_parts;
+
+static gumbel_status make_parts(const gumbel_session *session, const gumbel_generate_options *options,
+                                const int32_t *prompt, size_t count, gb_generation_parts *parts,
+                                gumbel_error *error) {
+    GB_TRY(make_constraint(session, options, prompt, count, &parts->constraint, error));
+    GB_TRY(make_text(options, prompt, count, &parts->text, error));
+    return make_drafter(session, options, prompt, count, &parts->drafter, &parts->ahead, error);
+}
+
+/* Makes all of it, in place of the last generation's. */
+static gumbel_status prepare(gumbel_session *session, const gumbel_generate_options *options,
+                             const int32_t *prompt, size_t count, gumbel_error *error) {
+    gb_generation_parts parts = {0};
+    const gumbel_status status = make_parts(session, options, prompt, count, &parts, error);
     if (status != GUMBEL_OK) {
-        gb_constraint_destroy(constraint);
+        gumbel_detokenizer_destroy(parts.text);
+        gb_constraint_destroy(parts.constraint);
         return status;
     }
     gb_session_forget_generation(session);
-    session->text = text;
-    session->constraint = constraint;
+    session->text = parts.text;
+    session->constraint = parts.constraint;
+    session->drafter = parts.drafter;
+    session->ahead = parts.ahead;
     return GUMBEL_OK;
 }
 
 void gb_session_forget_generation(gumbel_session *session) {
     gumbel_detokenizer_destroy(session->text);
     gb_constraint_destroy(session->constraint);
+    gb_drafter_destroy(session->drafter);
+    gb_drawn_ahead_free(&session->ahead);
     session->text = NULL;
     session->constraint = NULL;
+    session->drafter = NULL;
 }
 
 gumbel_status gumbel_generate(gumbel_session *session, const int32_t *tokens, size_t count,
                               const gumbel_generate_options *given, gumbel_error *error) {
     gumbel_generate_options options;
     GB_TRY(gb_read_versioned(given, "generate options", &options, sizeof options, error));
+    gb_session_settle(session);
     GB_TRY(check_generate(session, tokens, count, &options, error));
     GB_TRY(prepare(session, &options, tokens, count, error));
     gb_generation *generation = &session->generation;
@@ -185,8 +244,9 @@ static gumbel_finish finish_of(const gumbel_session *session, const gumbel_resul
     const bool has_ended = session->constraint && gb_constraint_has_ended(session->constraint);
     const bool goes_on = generation->ignore_stop || generation->generated <= generation->forced_count;
     if (finish == GUMBEL_FINISH_STOP && goes_on && !has_ended)
-        finish =
-            session->position == session->engine->max_context ? GUMBEL_FINISH_CONTEXT : GUMBEL_FINISH_NONE;
+        finish = gumbel_session_position(session, NULL) == session->engine->max_context
+                     ? GUMBEL_FINISH_CONTEXT
+                     : GUMBEL_FINISH_NONE;
     if (finish == GUMBEL_FINISH_NONE && generation->generated == generation->max_new_tokens)
         finish = GUMBEL_FINISH_LENGTH;
     return finish;
@@ -216,6 +276,8 @@ static gb_lookahead lookahead_of(const gumbel_session *session) {
     gb_lookahead lookahead = {.sampling = &generation->sampling, .steps = UINT32_MAX};
     if (session->constraint && gb_constraint_mask(session->constraint).make)
         return (gb_lookahead){0};
+    if (session->drafter && !gb_drafter_lets_ahead(session->drafter))
+        return (gb_lookahead){0};
     if (generation->max_new_tokens > 0)
         lookahead.steps = generation->max_new_tokens - generation->generated - 1;
     if (!generation->ignore_stop)
@@ -223,34 +285,118 @@ static gb_lookahead lookahead_of(const gumbel_session *session) {
     return lookahead;
 }
 
-/* The same under the mask of the generation's grammar, if it has one, which goes on behind the token. */
-static gumbel_status run_constrained(gumbel_session *session, const gumbel_request *last,
-                                     gumbel_error *error) {
-    gb_constraint *constraint = session->constraint;
-    if (!constraint)
-        return run_due_tokens(session, last, error);
-    session->mask = gb_constraint_mask(constraint);
-    gumbel_status status = run_due_tokens(session, last, error);
+/* ---- Drawing ------------------------------------------------------------------------------------------- */
+
+/* How long a draft may be: all of it runs beside one token, and behind the last token none is wanted. */
+static uint32_t draft_room(const gumbel_session *session) {
+    const gumbel_engine *engine = session->engine;
+    const gb_generation *generation = &session->generation;
+    uint32_t room = engine->max_context - session->position;
+    room = room < engine->prefill_chunk ? room : engine->prefill_chunk;
+    room = room < engine->step_tokens ? room : engine->step_tokens;
+    if (generation->max_new_tokens > 0 && generation->max_new_tokens - generation->generated < room)
+        room = generation->max_new_tokens - generation->generated;
+    return room > 0 ? room - 1 : 0;
+}
+
+/* Chooses the draft of the next step and gives it to the request. A prompt's has none. */
+static void add_draft(gumbel_session *session, gumbel_request *request) {
+    gb_drafter *drafter = session->drafter;
+    if (!drafter || session->generation.prompt_done < session->generation.prompt_count)
+        return;
+    gb_drafter_propose(drafter, session->constraint, &session->engine->program->metadata.stop_tokens,
+                       draft_room(session));
+    const gb_draft *draft = &drafter->draft;
+    const size_t paying = gb_count_paying_rows(&session->engine->step_costs, 1, draft->chances, draft->count);
+    gb_drafter_keep(drafter, session->constraint, (uint32_t)paying);
+    if (draft->count == 0)
+        return;
+    request->draft = draft->tokens;
+    request->draft_count = draft->count;
+    request->result = session->ahead.results;
+}
+
+/* Learns from a step that went well, and takes over what it drew behind the first token. */
+static void note_draft(gumbel_session *session, const gumbel_request *request) {
+    gb_drafter *drafter = session->drafter;
+    if (!drafter)
+        return;
+    gb_drafter_note_ahead(drafter, session->engine->batch.following_count);
+    if (request->draft_count == 0)
+        return;
+    gb_drafter_note(drafter, request->result->accepted);
+    gb_drawn_ahead_keep(session->engine, &session->ahead);
+}
+
+/* Runs what is due under the mask of the generation's grammar, if it has one. */
+static gumbel_status run_masked(gumbel_session *session, const gumbel_request *last, gumbel_error *error) {
+    const bool is_prompt = session->generation.prompt_done < session->generation.prompt_count;
+    if (session->constraint)
+        session->mask = gb_constraint_mask(session->constraint);
+    session->lookahead = lookahead_of(session);
+    const double begun = gb_seconds();
+    const gumbel_status status = run_due_tokens(session, last, error);
     session->mask = (gb_mask_source){0};
-    if (status == GUMBEL_OK)
-        return gb_constraint_accept(constraint, last->result->token, error);
-    return gb_lacks_candidates(last->result) ? gb_constraint_explain(constraint, error) : status;
+    if (!is_prompt && status == GUMBEL_OK)
+        gb_step_costs_note(&session->engine->step_costs, 1 + (uint32_t)last->draft_count,
+                           gb_seconds() - begun);
+    return status;
+}
+
+/* Runs a step, and takes over what it drew where it had a draft, a row without a token included. */
+static gumbel_status draw(gumbel_session *session, gumbel_request *request, gumbel_error *error) {
+    add_draft(session, request);
+    const gumbel_status status = run_masked(session, request, error);
+    if (status != GUMBEL_OK && (status != GUMBEL_ERROR_NUMERIC || request->draft_count == 0))
+        return status;
+    note_draft(session, request);
+    return GUMBEL_OK;
+}
+
+static gumbel_status next_result(gumbel_session *session, gumbel_result *result, gumbel_error *error) {
+    const gb_generation *generation = &session->generation;
+    gumbel_request request = {.size = sizeof request,
+                              .result = result,
+                              .sampling = &generation->sampling,
+                              .wants_logprob = generation->wants_logprob,
+                              .top_logprobs = generation->top_logprobs};
+    if (session->ahead.left == 0)
+        GB_TRY(draw(session, &request, error));
+    else if (atomic_exchange(&session->cancelled, false))
+        return gb_fail(error, GUMBEL_ERROR_CANCELLED, "cancelled");
+    if (session->ahead.left == 0)
+        return GUMBEL_OK;
+    *result = *gb_drawn_ahead_take(&session->ahead);
+    return result->status == GUMBEL_OK ? GUMBEL_OK
+                                       : gb_fail(error, result->status, "request 0: %s", result->problem);
+}
+
+/* The same, and the generation's grammar goes on behind the token. */
+static gumbel_status next_allowed(gumbel_session *session, gumbel_result *result, gumbel_error *error) {
+    gb_constraint *constraint = session->constraint;
+    gumbel_status status = next_result(session, result, error);
+    if (!constraint)
+        return status;
+    if (status != GUMBEL_OK)
+        return gb_lacks_candidates(result) ? gb_constraint_explain(constraint, error) : status;
+    status = gb_constraint_accept(constraint, result->token, error);
+    if (status != GUMBEL_OK) { /* nobody gets the token */
+        gb_session_settle(session);
+        session->pending_token = -1;
+    }
+    return status;
 }
 
 static gumbel_status compute_next(gumbel_session *session, gumbel_generated *generated, gumbel_error *error) {
     gb_generation *generation = &session->generation;
-    session->lookahead = lookahead_of(session);
     gumbel_result result = {.size = sizeof result};
-    const gumbel_request request = {.size = sizeof request,
-                                    .result = &result,
-                                    .sampling = &generation->sampling,
-                                    .wants_logprob = generation->wants_logprob,
-                                    .top_logprobs = generation->top_logprobs};
-    gumbel_status status = run_constrained(session, &request, error);
+    const gumbel_status status = next_allowed(session, &result, error);
     if (status != GUMBEL_OK) {
         give_up(session, generated);
         return status;
     }
+    if (session->drafter)
+        gb_drafter_add(session->drafter, &result.token, 1);
     session->pending_token = result.token;
     generation->generated++;
     *generated = (gumbel_generated){
@@ -278,4 +424,13 @@ gumbel_status gumbel_next(gumbel_session *session, gumbel_generated *generated, 
     gumbel_status status = compute_next(session, &full, error);
     gb_write_versioned(&full, sizeof full, generated);
     return status;
+}
+
+gumbel_status gumbel_session_draft_stats(const gumbel_session *session, gumbel_draft_stats *stats,
+                                         gumbel_error *error) {
+    GB_TRY(gb_check_versioned(stats, "draft stats", error));
+    const gumbel_draft_stats full =
+        session->drafter ? session->drafter->stats : (gumbel_draft_stats){.size = sizeof full};
+    gb_write_versioned(&full, sizeof full, stats);
+    return GUMBEL_OK;
 }

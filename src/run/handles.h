@@ -7,6 +7,7 @@
 
 #include "backends/backend.h"
 #include "program/program.h"
+#include "run/draft/step_costs.h"
 #include "run/mask_workers.h"
 
 #include <stdatomic.h>
@@ -36,6 +37,14 @@ typedef struct gb_lookahead {
     gb_token_list stop_tokens; /* after one of which none follows */
 } gb_lookahead;
 
+/* Results that a step with a draft has given and gumbel_next has not: the last `left` of count. */
+typedef struct gb_drawn_ahead {
+    gumbel_result *results; /* [draft_tokens + 1]; NULL: there are no drafts */
+    int32_t *top_tokens;    /* [draft_tokens + 1, max_top_logprobs] theirs, as the next */
+    float *top_logprobs;
+    uint32_t count, left;
+} gb_drawn_ahead;
+
 struct gumbel_session {
     gumbel_engine *engine;
     uint32_t slot;
@@ -64,6 +73,8 @@ struct gumbel_session {
     gb_mask_source mask;      /* of the step that the caller runs, where its request has none; else none */
     gumbel_detokenizer *text; /* of the generation begun last; NULL: it gives no text */
     struct gb_constraint *constraint; /* likewise; NULL: it is held to no grammar */
+    struct gb_drafter *drafter;       /* likewise; NULL: it has no drafts */
+    gb_drawn_ahead ahead;             /* likewise */
     int32_t *prompt;                  /* [max_context + 1] the generation's tokens still to run */
     gumbel_bias *bias;                /* [max_bias] of the generation */
 };
@@ -82,6 +93,7 @@ struct gumbel_engine {
     const gb_program *program;
     gb_backend *backend;
     uint32_t slots, max_context, step_tokens, prefill_chunk, draft_tokens;
+    uint32_t most_rows;                      /* of a step */
     uint32_t short_chunk, short_step_tokens; /* of a scheduler's steps that others wait for */
     bool snapshots;
     const char *backend_name;
@@ -98,6 +110,7 @@ struct gumbel_engine {
     gb_mask_workers *mask_workers; /* NULL: the threads of the backend make masks */
     gb_batch following;            /* the step after it, of one row */
     uint32_t most_following;       /* steps that are announced */
+    gb_step_costs step_costs;      /* of sessions that generate by themselves */
     int32_t following_position, following_row;
     bool following_generated;
     uint64_t following_seed;

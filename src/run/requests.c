@@ -2,6 +2,7 @@
 #include "run/requests.h"
 
 #include "base/versioned.h"
+#include "run/drawn_ahead.h"
 
 #include <stdio.h>
 
@@ -117,6 +118,7 @@ static gumbel_status check_request(const gumbel_engine *engine, size_t index, gu
         if (requests[i].session == request->session)
             return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "requests %zu and %zu are for the same session", i,
                            index);
+    gb_session_settle(request->session);
     GB_TRY(check_tokens(engine, request, index, error));
     GB_TRY(check_draft(engine, request, index, error));
     return check_results(request, index, error);
@@ -129,7 +131,7 @@ gumbel_status gb_check_requests(const gumbel_engine *engine, gumbel_error *error
 }
 
 gumbel_status gb_check_step(const gumbel_engine *engine, gumbel_error *error) {
-    size_t left = engine->step_tokens;
+    size_t left = engine->step_tokens, rows = 0;
     for (size_t i = 0; i < engine->requests.count; i++) {
         const gumbel_request *request = &engine->requests.list[i];
         const size_t count = gb_request_tokens(request);
@@ -145,6 +147,11 @@ gumbel_status gb_check_step(const gumbel_engine *engine, gumbel_error *error) {
                            engine->step_tokens,
                            request->session->held > 0 ? ", those that its session held among them" : "");
         left -= count;
+        rows += request->result ? request->draft_count + 1 : 0;
+        if (rows > engine->most_rows)
+            return gb_fail(error, GUMBEL_ERROR_LIMIT,
+                           "request %zu: with its draft the step has more than %u rows (gumbel_engine_info)",
+                           i, engine->most_rows);
     }
     return GUMBEL_OK;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run/handles.h"
+#include "run/drawn_ahead.h"
 
 #include <string.h>
 
@@ -31,6 +31,7 @@ void gumbel_session_destroy(gumbel_session *session) {
 void gb_session_clear(gumbel_session *session) {
     gb_backend *backend = session->engine->backend;
     backend->functions->reset_slot(backend, session->slot);
+    session->ahead.left = 0;
     session->position = session->held = session->written_end = session->whole_position = 0;
     session->generated_from = 0;
     session->pending_token = session->drawn_token = -1;
@@ -40,13 +41,14 @@ void gb_session_clear(gumbel_session *session) {
 }
 
 void gumbel_session_reset(gumbel_session *session) {
+    gb_session_settle(session);
     gb_session_clear(session);
 }
 
 uint32_t gumbel_session_position(const gumbel_session *session, const int32_t **tokens) {
     if (tokens)
         *tokens = session->tokens;
-    return session->position;
+    return session->position - session->ahead.left;
 }
 
 void gumbel_session_cancel(gumbel_session *session) {
@@ -103,6 +105,7 @@ gumbel_status gumbel_session_append(gumbel_session *session, const int32_t *toke
                                     gumbel_error *error) {
     if (count > 0 && !tokens)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "append: tokens is NULL");
+    gb_session_settle(session);
     session->generation.active = false;
     GB_TRY(run_pending(session, error));
     return gb_session_run(session, tokens, count, NULL, error);
@@ -183,6 +186,7 @@ static gumbel_status go_back(gumbel_session *session, uint32_t position, gumbel_
 }
 
 gumbel_status gumbel_session_rewind(gumbel_session *session, uint32_t position, gumbel_error *error) {
+    gb_session_settle(session);
     if (position > session->position)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "rewind to position %u: the session is at %u", position,
                        session->position);
@@ -206,6 +210,7 @@ gumbel_status gumbel_session_snapshot(gumbel_session *session, gumbel_error *err
     if (!session->engine->snapshots)
         return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
                        "snapshot: the engine was created without the option snapshots");
+    gb_session_settle(session);
     gb_backend *backend = session->engine->backend;
     const uint32_t position = gb_session_run_position(session);
     GB_TRY(backend->functions->take_snapshot(backend, session->slot, position, error));
@@ -215,6 +220,7 @@ gumbel_status gumbel_session_snapshot(gumbel_session *session, gumbel_error *err
 }
 
 gumbel_status gumbel_session_fork(const gumbel_session *session, gumbel_session **copy, gumbel_error *error) {
+    gb_session_settle(&session->engine->sessions[session->slot]);
     GB_TRY(gumbel_session_create(session->engine, copy, error));
     gumbel_session *made = *copy;
     gb_backend *backend = session->engine->backend;
@@ -242,12 +248,14 @@ gumbel_status gumbel_session_fork(const gumbel_session *session, gumbel_session 
 }
 
 void gumbel_session_set_seed(gumbel_session *session, uint64_t seed) {
+    gb_session_settle(session);
     session->has_seed = true;
     session->seed = seed;
     session->seed_counter = 0;
 }
 
 gumbel_status gumbel_session_get_seed(gumbel_session *session, uint64_t *seed, gumbel_error *error) {
+    gb_session_settle(session);
     if (!session->has_seed) {
         uint64_t drawn;
         GB_TRY(gb_draw_seed(&drawn, error));

@@ -12,7 +12,7 @@
  * by other kernels.
  */
 #include "base/output_file.h"
-#include "run/handles.h"
+#include "run/drawn_ahead.h"
 
 #define XXH_STATIC_LINKING_ONLY /* the hash's state on the stack: saving must not allocate */
 #include <xxhash.h>
@@ -78,6 +78,7 @@ static gumbel_status write_session(const gumbel_session *session, session_writer
 }
 
 gumbel_status gumbel_session_save(const gumbel_session *session, const char *path, gumbel_error *error) {
+    gb_session_settle(&session->engine->sessions[session->slot]);
     uint8_t buffer[BUFFER_BYTES];
     gb_file_id program = session->engine->program->map.id;
     const gb_input_list inputs = {.files = &program, .count = 1};

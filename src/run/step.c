@@ -61,16 +61,18 @@ static void set_biases(const gb_batch_arrays *arrays, const gumbel_sampling *set
         ids[settings->bias_count] = -1;
 }
 
-/* The mask of row r of the request: its own, or one that is made while the step computes. */
-static void set_mask(gumbel_engine *engine, const gumbel_request *request, uint32_t r, uint32_t row) {
+/* The masks of the request's rows: its own, or those that are made while the step computes. */
+static void set_masks(gumbel_engine *engine, const gumbel_request *request, uint32_t first_row) {
     const gb_batch_arrays *arrays = &engine->arrays;
-    const size_t words = arrays->widths.mask_words;
+    const size_t words = arrays->widths.mask_words, rows = request->draft_count + 1;
     const gb_mask_source *late = &request->session->mask;
-    arrays->masked[row] = request->mask || late->make;
+    uint32_t *mask = arrays->mask + first_row * words;
+    for (size_t r = 0; r < rows; r++)
+        arrays->masked[first_row + r] = request->mask || late->make;
     if (request->mask)
-        memcpy(arrays->mask + row * words, request->mask + r * words, words * sizeof *request->mask);
+        memcpy(mask, request->mask, rows * words * sizeof *mask);
     else if (late->make)
-        gb_late_masks_add(engine->late_masks, *late, arrays->mask + row * words);
+        gb_late_masks_add(engine->late_masks, *late, mask, (uint32_t)rows);
 }
 
 /* Fills in a row's inputs: its settings, and what follows from them and the request. */
@@ -121,8 +123,8 @@ static gumbel_status add_rows(gumbel_engine *engine, size_t index, gumbel_error 
         const uint32_t row = engine->batch.row_count++;
         engine->arrays.rows[row] = (int32_t)(first_token + r);
         set_row(&engine->arrays, request, settings, settings->temperature > 0 ? seed + r : seed, row);
-        set_mask(engine, request, r, row);
     }
+    set_masks(engine, request, engine->requests.first_row[index]);
     return GUMBEL_OK;
 }
 

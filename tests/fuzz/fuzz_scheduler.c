@@ -197,6 +197,10 @@ static void read_numbers(play *p, gumbel_submission *submission) {
     submission->min_new_tokens = kind & 128 ? next_number(p) : 0;
     submission->top_logprobs = kind % 5 ? 0 : next_number(p);
     submission->priority = (int32_t)next_number(p);
+    submission->drafting = kind % 3;
+    submission->max_draft = kind & 32 ? next_number(p) : 0;
+    submission->predicted_tokens = kind % 32 == 9 ? NULL : p->prompt;
+    submission->predicted_count = kind & 8 ? next(p) % MOST_PROMPT : 0;
     submission->deadline_seconds = deadlines[next(p) % 32 < 8 ? kind % 8 : 7];
 }
 
@@ -270,6 +274,8 @@ static bool begin(play *p) {
     p->fake.base.reuse = next(p) % 3;
     p->fake.base.grain = kind & 8 && p->fake.base.reuse == GB_REUSE_PROMPT ? 16 : 0;
     p->fake.base.stages_snapshots = kind & 128;
+    p->fake.base.draft_tokens = next(p) % 16;
+    p->fake.base.most_rows = p->fake.base.count * (1 + p->fake.base.draft_tokens);
     p->fake.memory = next(p) > 200 ? 600 : 0;
     p->fake.save_fails = next(p) > 220;
     p->fake.fault_empties = kind & 4;

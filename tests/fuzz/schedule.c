@@ -2,8 +2,8 @@
  *
  * The same answers under load: requests of mixed length and settings, answered alone one by one in fresh
  * sessions, then by a scheduler, submitted by several threads at random times with cancels between, on
- * engines of 1 to 64 slots, with and without a prefix cache, and with so little memory that answers are
- * spilled.
+ * engines of 1 to 64 slots, with and without a prefix cache and drafts, and with so little memory that
+ * answers are spilled.
  */
 #include "bundled.h"
 #include "cases.h"
@@ -16,7 +16,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { REQUESTS, TOKENS, CACHED, SPILLED, CANCELLED };
+enum { REQUESTS, TOKENS, CACHED, SPILLED, CANCELLED, DRAFTED, ACCEPTED };
 enum {
     EACH = 64, /* requests of a case */
     CONTEXT = 256,
@@ -45,7 +45,7 @@ typedef struct outcome {
 } outcome;
 
 typedef struct asked {
-    int32_t prompt[MOST_PROMPT];
+    int32_t prompt[MOST_PROMPT], predicted[MOST_ANSWER];
     gumbel_sampling sampling;
     gumbel_submission submission;
     uint32_t branch;
@@ -173,6 +173,20 @@ static void answer_all_alone(load *l) {
     gumbel_engine_destroy(engine);
 }
 
+/* Drafts come from the answer itself, where some tokens are others. */
+static void predict(load *l, asked *a) {
+    const outcome *alone = &a->alone[0];
+    for (uint32_t i = 0; i < alone->count; i++)
+        a->predicted[i] = random_once_in(&l->source, 8)
+                              ? (int32_t)random_below(&l->source, l->info.vocab_size)
+                              : alone->tokens[i];
+    a->submission.predicted_tokens = a->predicted;
+    a->submission.predicted_count = random_once_in(&l->source, 4) ? 0 : alone->count;
+    a->submission.max_draft = (uint32_t)random_below(&l->source, 12);
+    if (random_once_in(&l->source, 8))
+        a->submission.drafting = GUMBEL_DRAFTING_OFF;
+}
+
 /* ---- Together ------------------------------------------------------------------------------------------ */
 
 static void handle_event(void *user, const gumbel_event *event) {
@@ -232,6 +246,8 @@ static gumbel_engine *draw_engine(load *l) {
                                      .slots = slots[l->seed % SLOT_COUNTS],
                                      .threads = 1 + (int)random_below(&l->source, 2),
                                      .max_context = CONTEXT};
+    if (!random_once_in(&l->source, 4))
+        options.draft_tokens = 1 + (uint32_t)random_below(&l->source, 12);
     if (random_once_in(&l->source, 2))
         options.step_tokens = (uint32_t)options.slots + (uint32_t)random_below(&l->source, 200);
     must(gumbel_engine_create(l->program, &options, &engine, &error), "engine");
@@ -325,6 +341,8 @@ static void run_load(uint64_t seed, uint64_t *counts) {
     for (int i = 0; i < EACH; i++)
         draw_request(l, &l->requests[i]);
     answer_all_alone(l);
+    for (int i = 0; i < EACH; i++)
+        predict(l, &l->requests[i]);
     const gumbel_scheduler_stats stats = answer_all_together(l);
     check_stats(&stats);
     for (int i = 0; i < EACH; i++)
@@ -332,16 +350,18 @@ static void run_load(uint64_t seed, uint64_t *counts) {
             compare(&l->requests[i], j, counts);
     counts[CACHED] += stats.cached_tokens;
     counts[SPILLED] += stats.spills;
+    counts[DRAFTED] += stats.drafts.proposed;
+    counts[ACCEPTED] += stats.drafts.accepted;
     gumbel_tokenizer_destroy(l->tokenizer);
     gumbel_program_close(l->program);
     free(l);
 }
 
 int main(int argument_count, char **arguments) {
-    static const harness h = {
-        .name = "schedule",
-        .counted = {"answers", "tokens", "prompt tokens cached", "spills", "answers cancelled"},
-        .prepare = export_bundled,
-        .run_case = run_load};
+    static const harness h = {.name = "schedule",
+                              .counted = {"answers", "tokens", "prompt tokens cached", "spills",
+                                          "answers cancelled", "draft tokens", "draft tokens accepted"},
+                              .prepare = export_bundled,
+                              .run_case = run_load};
     return run_harness(&h, argument_count, arguments);
 }

@@ -72,7 +72,7 @@ static void test_tokens(void **state) {
     gb_matcher *matcher;
     assert_ok(gb_token_trie_create(tokens, 9, &trie, &error), &error);
     assert_ok(gb_matcher_create(grammar, trie, NULL, &matcher, &error), &error);
-    assert_int_equal(gb_matcher_forced(matcher), 5);
+    assert_int_equal(gb_matcher_forced(matcher, true), 5);
     assert_false(gb_matcher_accept_token(matcher, 7));
     assert_true(gb_matcher_accept_token(matcher, 5));
     assert_false(gb_matcher_accept_token(matcher, 6));

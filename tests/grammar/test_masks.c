@@ -75,7 +75,7 @@ static uint32_t check_mask(gb_matcher *matcher, uint32_t *words, uint32_t *allow
     for (uint32_t token = VOCABULARY_SIZE; token < WORDS * 32; token++)
         assert_false(has_bit(words, token));
     assert_int_equal(has_bit(words, END_TOKEN), gb_matcher_may_end(matcher));
-    assert_int_equal(gb_matcher_forced(matcher), count == 1 ? (int)allowed[0] : -1);
+    assert_int_equal(gb_matcher_forced(matcher, true), count == 1 ? (int)allowed[0] : -1);
     return count;
 }
 
@@ -233,7 +233,7 @@ static void test_end_and_history(void **state) {
     assert_ok(gb_matcher_mask(matcher, words, NULL), NULL);
     for (int i = 0; i < WORDS; i++)
         assert_int_equal(words[i], 0);
-    assert_int_equal(gb_matcher_forced(matcher), -1);
+    assert_int_equal(gb_matcher_forced(matcher, true), -1);
     assert_false(gb_matcher_rollback(matcher, 2));
     assert_true(gb_matcher_rollback(matcher, 1));
     for (int i = 0; i < 5000; i++)
@@ -366,7 +366,7 @@ static void test_too_much_work(void **state) {
     assert_true(gb_matcher_accept_token(matcher, 'x'));
     assert_fails(gb_matcher_mask(matcher, words, &error), GUMBEL_ERROR_LIMIT, &error,
                  "make it less ambiguous");
-    assert_int_equal(gb_matcher_forced(matcher), -1);
+    assert_int_equal(gb_matcher_forced(matcher, true), -1);
     assert_true(gb_matcher_accept_token(matcher, 'b'));
     assert_false(gb_matcher_accept_token(matcher, 'x'));
     gb_matcher_destroy(matcher);

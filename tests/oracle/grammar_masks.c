@@ -160,7 +160,7 @@ static void accept_token(tool *on, uint32_t token) {
 static void write_state(tool *on) {
     char where[300];
     gb_matcher_where(on->matcher, where, sizeof where);
-    printf("%d %d %s\n", gb_matcher_may_end(on->matcher), gb_matcher_forced(on->matcher), where);
+    printf("%d %d %s\n", gb_matcher_may_end(on->matcher), gb_matcher_forced(on->matcher, true), where);
 }
 
 static void go_on_with_clone(tool *on) {

@@ -12,6 +12,7 @@
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -144,25 +145,41 @@ static void test_refusals(void **state) {
     gumbel_program_close(program);
 }
 
+static void keep_notice(void *user, gumbel_log_level level, const char *message) {
+    (void)level;
+    snprintf(user, 256, "%s", message);
+}
+
 static void test_engines_without(void **state) {
     (void)state;
     gumbel_engine *engine;
     gumbel_engine_options options = {.size = sizeof options, .draft_tokens = 4};
+    char notice[256] = "";
+    options.log = keep_notice;
+    options.log_user = notice;
+    gumbel_engine_info info = {.size = sizeof info};
     gumbel_program *program = open_random_program("small.json", true);
-    assert_fails(gumbel_engine_create(program, &options, &engine, &error), GUMBEL_ERROR_UNSUPPORTED, &error,
-                 "draft_tokens 4: the program was exported with --logits");
+    assert_ok(gumbel_engine_create(program, &options, &engine, &error), &error);
+    assert_ok(gumbel_engine_get_info(engine, &info, &error), &error);
+    assert_int_equal(info.draft_tokens, 0);
+    assert_string_equal(notice, "no drafts: the program was exported with --logits and draws no tokens");
+    gumbel_engine_destroy(engine);
     gumbel_program_close(program);
     program = open_random_program("small.json", false);
     options.draft_tokens = 8;
-    assert_fails(gumbel_engine_create(program, &options, &engine, &error), GUMBEL_ERROR_ARGUMENT, &error,
-                 "draft_tokens 8: expected less than the prefill chunk of 8");
-    options.draft_tokens = 7;
     options.slots = 3;
     assert_ok(gumbel_engine_create(program, &options, &engine, &error), &error);
-    gumbel_engine_info info = {.size = sizeof info};
     assert_ok(gumbel_engine_get_info(engine, &info, &error), &error);
     assert_int_equal(info.draft_tokens, 7);
     assert_int_equal(info.step_tokens, 8 + 3 * 8);
+    assert_int_equal(info.step_rows, 3 * 8);
+    assert_string_equal(notice, "drafts of at most 7 tokens, not 8: a step of one session has no more tokens "
+                                "(--prefill-chunk)");
+    gumbel_engine_destroy(engine);
+    options.slots = 12; /* 12 * 7 draft rows would be more than a step has */
+    assert_ok(gumbel_engine_create(program, &options, &engine, &error), &error);
+    assert_ok(gumbel_engine_get_info(engine, &info, &error), &error);
+    assert_int_equal(info.step_rows, 12 + 64);
     gumbel_engine_destroy(engine);
     gumbel_program_close(program);
 }

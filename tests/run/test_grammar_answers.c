@@ -233,7 +233,7 @@ static void make_words(gb_constraint *constraint, uint32_t words[MASK_WORDS]) {
     const gb_mask_source mask = gb_constraint_mask(constraint);
     memset(words, 0xff, MASK_WORDS * sizeof *words);
     if (mask.make)
-        mask.make(mask.user, words);
+        mask.make(mask.user, words, 1);
 }
 
 static bool is_set(const uint32_t *words, int32_t token) {

@@ -22,8 +22,9 @@ typedef struct row {
     bool is_slow;
 } row;
 
-static void make(void *user, uint32_t *words) {
+static void make(void *user, uint32_t *words, uint32_t rows) {
     row *of = user;
+    assert_int_equal(rows, 1);
     if (of->is_slow)
         nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
     *words = of->value;
@@ -38,7 +39,7 @@ static void run_steps(gb_late_masks *masks, gb_mask_workers *workers) {
         gb_late_masks_clear(masks);
         for (uint32_t i = 0; i < count; i++) {
             rows[i] = (row){.value = step * ROWS + i, .is_slow = (step + i) % 64 == 0};
-            gb_late_masks_add(masks, (gb_mask_source){make, &rows[i]}, &words[i]);
+            gb_late_masks_add(masks, (gb_mask_source){make, &rows[i]}, &words[i], 1);
         }
         assert_int_equal(gb_late_masks_any(masks), count > 0);
         if (workers)
@@ -74,7 +75,7 @@ static void workers_end_at_any_time(void **state) {
         row one = {.value = i, .is_slow = i % 2};
         uint32_t word;
         assert_ok(gb_mask_workers_create(WORKERS, masks, &workers, &error), &error);
-        gb_late_masks_add(masks, (gb_mask_source){make, &one}, &word);
+        gb_late_masks_add(masks, (gb_mask_source){make, &one}, &word, 1);
         gb_mask_workers_wake(workers);
         gb_mask_workers_destroy(workers);
         gb_late_masks_finish(masks);

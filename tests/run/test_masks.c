@@ -135,7 +135,8 @@ typedef struct slow_mask {
     uint32_t step, made;
 } slow_mask;
 
-static void make_slowly(void *user, uint32_t *words) {
+static void make_slowly(void *user, uint32_t *words, uint32_t rows) {
+    assert_int_equal(rows, 1);
     slow_mask *mask = user;
     nanosleep(&(struct timespec){.tv_nsec = 200000 * (mask->step % 3)}, NULL);
     fill_mask(mask->step, words);

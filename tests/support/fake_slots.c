@@ -16,6 +16,7 @@ static uint64_t mix(uint64_t hash, uint64_t value) {
 }
 
 static void run_token(fake_slot *slot, int32_t token) {
+    slot->hashes[slot->position] = slot->hash;
     slot->tokens[slot->position++] = token;
     slot->hash = mix(slot->hash, (uint64_t)token);
 }
@@ -83,7 +84,7 @@ static gumbel_status check_step(const fake_slots *fake, const gb_step_part *part
                                 gumbel_error *error) {
     uint32_t tokens = 0;
     for (size_t i = 0; i < count; i++) {
-        tokens += parts[i].count;
+        tokens += parts[i].count + parts[i].draft_count;
         if (has_token(&parts[i], FAKE_FAULT))
             return gb_fail(error, GUMBEL_ERROR_BACKEND, "the fault's step");
     }
@@ -96,6 +97,22 @@ static gumbel_status check_step(const fake_slots *fake, const gb_step_part *part
 
 static void clear(gb_slots_of_engine *slots, uint32_t slot) {
     own(slots)->slots[slot] = (fake_slot){.drawn = -1};
+}
+
+/* Draws a token for each row, and runs the draft's as long as they are those. */
+static void draw_rows(const fake_slots *fake, fake_slot *slot, gb_step_part *part) {
+    uint32_t accepted = 0;
+    for (uint32_t r = 0; r <= part->draft_count; r++) {
+        const int32_t token = draw(fake, slot, part->seed + r);
+        part->results[r] =
+            (gumbel_result){.size = sizeof *part->results, .token = token, .seed = part->seed + r};
+        slot->drawn = token;
+        if (r == part->draft_count || token != part->draft[r] || token == FAKE_STOP)
+            break;
+        run_token(slot, token | mark_of(fake, true));
+        accepted++;
+    }
+    part->results[0].accepted = accepted;
 }
 
 static gumbel_status step(gb_slots_of_engine *slots, gb_step_part *parts, size_t count, gumbel_error *error) {
@@ -116,15 +133,23 @@ static gumbel_status step(gb_slots_of_engine *slots, gb_step_part *parts, size_t
         for (uint32_t t = 0; t < part->count; t++)
             run_token(slot, part->tokens[t] | mark_of(fake, t == 0 && part->tokens[t] == slot->drawn));
         slot->drawn = -1;
-        part->result = (gumbel_result){.size = sizeof part->result, .token = -1, .seed = part->seed};
         if (part->draws && has_token(part, FAKE_POISON)) {
-            part->result.status = status = GUMBEL_ERROR_NUMERIC;
-            part->result.problem = "poisoned";
+            part->results[0] =
+                (gumbel_result){.size = sizeof *part->results, .token = -1, .seed = part->seed};
+            part->results[0].status = status = GUMBEL_ERROR_NUMERIC;
+            part->results[0].problem = "poisoned";
         } else if (part->draws) {
-            part->result.token = slot->drawn = draw(fake, slot, part->seed);
+            draw_rows(fake, slot, part);
         }
     }
     return status;
+}
+
+static void truncate_draft(gb_slots_of_engine *slots, uint32_t slot, uint32_t position) {
+    fake_slot *of = &own(slots)->slots[slot];
+    of->drawn = of->tokens[position] & ~FAKE_DECODED;
+    while (of->position > position)
+        of->hash = of->hashes[--of->position];
 }
 
 /* ---- Moving -------------------------------------------------------------------------------------------- */
@@ -198,6 +223,7 @@ static void destroy(gb_slots_of_engine *slots) {
 
 static const gb_slots_functions functions = {.step = step,
                                              .position = position,
+                                             .truncate = truncate_draft,
                                              .clear = clear,
                                              .cut = cut,
                                              .take = take,

@@ -26,7 +26,8 @@ enum {
 };
 
 typedef struct fake_slot {
-    int32_t tokens[FAKE_CONTEXT + 1]; /* with FAKE_DECODED where they continued an answer */
+    int32_t tokens[FAKE_CONTEXT + 1];  /* with FAKE_DECODED where they continued an answer */
+    uint64_t hashes[FAKE_CONTEXT + 1]; /* before each of them */
     int32_t drawn; /* which of the slot's last step, if it is run next, does so; -1: none */
     uint32_t position;
     uint64_t hash; /* of the tokens before position, where the slots have it */

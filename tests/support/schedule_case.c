@@ -15,9 +15,16 @@ static double clock_of(void *user) {
 
 void begin_case(schedule_case *c, uint32_t slots, uint32_t step_tokens, uint32_t chunk, bool recurrent,
                 gumbel_scheduler_options options) {
+    begin_drafting_case(c, slots, step_tokens, chunk, recurrent, 0, options);
+}
+
+void begin_drafting_case(schedule_case *c, uint32_t slots, uint32_t step_tokens, uint32_t chunk,
+                         bool recurrent, uint32_t draft_tokens, gumbel_scheduler_options options) {
     gumbel_error error;
     memset(c, 0, sizeof *c);
     fake_slots_init(&c->fake, slots, step_tokens, chunk, recurrent);
+    c->fake.base.draft_tokens = draft_tokens;
+    c->fake.base.most_rows = slots * (1 + draft_tokens);
     options.size = sizeof options;
     c->now = 1;
     assert_ok(gb_schedule_create(&c->fake.base, &options, clock_of, c, &c->schedule, &error), &error);

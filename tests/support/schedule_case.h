@@ -33,6 +33,10 @@ typedef struct schedule_case {
 void begin_case(schedule_case *c, uint32_t slots, uint32_t step_tokens, uint32_t chunk, bool recurrent,
                 gumbel_scheduler_options options);
 
+/* The same with slots that take drafts. */
+void begin_drafting_case(schedule_case *c, uint32_t slots, uint32_t step_tokens, uint32_t chunk,
+                         bool recurrent, uint32_t draft_tokens, gumbel_scheduler_options options);
+
 /* Checks that nothing but kept sequences is left. */
 void end_case(schedule_case *c);
 

@@ -7,7 +7,7 @@
 
 typedef struct late_mask {
     gb_mask_source source;
-    uint32_t *words;
+    uint32_t *words, rows;
 } late_mask;
 
 /* A thread that comes late to a step may find the next one's masks, so all is behind the mutex. */
@@ -47,10 +47,10 @@ void gb_late_masks_clear(gb_late_masks *masks) {
     pthread_mutex_unlock(&masks->mutex);
 }
 
-void gb_late_masks_add(gb_late_masks *masks, gb_mask_source source, uint32_t *words) {
+void gb_late_masks_add(gb_late_masks *masks, gb_mask_source source, uint32_t *words, uint32_t rows) {
     pthread_mutex_lock(&masks->mutex);
     if (masks->count < masks->capacity)
-        masks->list[masks->count++] = (late_mask){source, words};
+        masks->list[masks->count++] = (late_mask){source, words, rows};
     pthread_mutex_unlock(&masks->mutex);
 }
 
@@ -65,7 +65,7 @@ bool gb_late_masks_any(gb_late_masks *masks) {
 static void make_next(gb_late_masks *masks) {
     const late_mask next = masks->list[masks->begun++];
     pthread_mutex_unlock(&masks->mutex);
-    next.source.make(next.source.user, next.words);
+    next.source.make(next.source.user, next.words, next.rows);
     pthread_mutex_lock(&masks->mutex);
     if (++masks->done == masks->count)
         pthread_cond_broadcast(&masks->finished);

@@ -9,16 +9,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Makes a mask: words[mask_words] of the batch. Called on any thread, once at a time for each user; make
- * NULL: there is none. */
+/* Makes the masks of a request's rows, which stand one after the other: words[rows * mask_words] of the
+ * batch. Called on any thread, once at a time for each user; make NULL: there is none. */
 typedef struct gb_mask_source {
-    void (*make)(void *user, uint32_t *words);
+    void (*make)(void *user, uint32_t *words, uint32_t rows);
     void *user;
 } gb_mask_source;
 
 typedef struct gb_late_masks gb_late_masks;
 
-/* For at most that many masks in a step. NULL without memory. */
+/* For the masks of at most that many requests in a step. NULL without memory. */
 gb_late_masks *gb_late_masks_create(uint32_t capacity);
 
 /* NULL is allowed. */
@@ -27,8 +27,8 @@ void gb_late_masks_destroy(gb_late_masks *masks);
 /* Begins a step without masks. Those of the step before are finished. */
 void gb_late_masks_clear(gb_late_masks *masks);
 
-/* Adds a mask to the step's; words are written until gb_late_masks_finish has returned. */
-void gb_late_masks_add(gb_late_masks *masks, gb_mask_source source, uint32_t *words);
+/* Adds those of a request's rows; words are written until gb_late_masks_finish has returned. */
+void gb_late_masks_add(gb_late_masks *masks, gb_mask_source source, uint32_t *words, uint32_t rows);
 
 /* Whether the step has any. */
 bool gb_late_masks_any(gb_late_masks *masks);

@@ -299,10 +299,6 @@ static void check_options(const gb_backend_options &options) {
     if (options.profile)
         throw failure(GUMBEL_ERROR_UNSUPPORTED,
                       "mlx runs a step as one graph: its ops cannot be timed one by one");
-    if (options.draft_tokens > 0)
-        throw failure(GUMBEL_ERROR_UNSUPPORTED,
-                      "draft_tokens " + std::to_string(options.draft_tokens) +
-                          ": mlx gives a row other bits in a step of several, and takes no drafts");
     if (options.threads > 0 && options.log)
         options.log(options.log_user, GUMBEL_LOG_INFO,
                     "mlx: chooses its threads itself; --threads is not used");

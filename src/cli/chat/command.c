@@ -147,7 +147,9 @@ static int hold(cli_chat *chat, cli_line_reader *reader) {
 static int open_and_hold(const chat_arguments *arguments, cli_line_reader *reader) {
     cli_model model;
     gumbel_error error;
-    gumbel_status status = cli_model_open(&arguments->model, true, &model, &error);
+    cli_model_options options = arguments->model;
+    options.draft_tokens = cli_draft_tokens(&arguments->draft);
+    gumbel_status status = cli_model_open(&options, true, &model, &error);
     if (status != GUMBEL_OK)
         return cli_fail_with(&error);
     cli_chat chat = {.arguments = *arguments};

@@ -48,6 +48,7 @@ const cli_option_group cli_chat_groups[] = {
      .options = cli_grammar_table,
      .offset = offsetof(chat_arguments, grammar)},
     {.title = "Replies", .options = generation_table, .offset = offsetof(chat_arguments, chat)},
+    {.title = "Drafts", .options = cli_draft_table, .offset = offsetof(chat_arguments, draft), .fixed = true},
     {.title = "Typing",
      .options = cli_typing_table,
      .offset = offsetof(chat_arguments, typing),

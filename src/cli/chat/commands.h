@@ -6,6 +6,7 @@
 #define GUMBEL_CLI_CHAT_COMMANDS_H
 
 #include "cli/chat/conversation.h"
+#include "cli/model/drafts.h"
 #include "cli/model/reasoning.h"
 
 typedef struct chat_options {
@@ -28,6 +29,7 @@ typedef struct chat_arguments {
     cli_typing_options typing;
     cli_stop_options stop;
     cli_grammar_options grammar;
+    cli_draft_options draft;
     chat_options chat;
 } chat_arguments;
 

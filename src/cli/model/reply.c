@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "cli/base/measure.h"
 #include "cli/base/signals.h"
+#include "cli/model/drafts.h"
 
 static gumbel_status generate_tokens(cli_generator *generator, cli_output *output, cli_reply *reply,
                                      gumbel_error *error) {
@@ -105,6 +106,9 @@ void cli_print_stats(const cli_model *model, const cli_sampling *sampling, const
     size_t generated = reply->tokens.count, decoded = generated > 0 ? generated - 1 : 0;
     fprintf(file, "generated        %zu tokens, %.1f tokens/s\n", generated,
             rate(decoded, reply->decode_seconds));
+    gumbel_draft_stats drafts = {.size = sizeof drafts};
+    if (gumbel_session_draft_stats(model->session, &drafts, NULL) == GUMBEL_OK)
+        cli_print_draft_stats(&drafts, file);
     fprintf(file, "finish           %s\n", cli_reply_finish(reply));
     const uint32_t positions = gumbel_session_position(model->session, NULL);
     fprintf(file, "context          %u of %u positions\n", positions, model->max_context);

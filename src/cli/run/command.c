@@ -109,6 +109,7 @@ static gumbel_status answer(const run_arguments *arguments, run_state *state, gu
         .stop_in_answer = state->conversation != NULL,
         .grammar = state->grammar,
         .reasons = arguments->template.thinking == GUMBEL_THINKING_ON,
+        .drafting = cli_drafting(&arguments->draft),
     };
     options.has_reasoning_budget = cli_has_reasoning_budget(&arguments->reasoning, &options.reasoning_budget);
     status = cli_apply_stops(&state->stops, &options, error);
@@ -145,7 +146,9 @@ static void free_state(run_state *state) {
 static int answer_once(const run_arguments *arguments) {
     run_state state = {0};
     gumbel_error error;
-    gumbel_status status = cli_model_open(&arguments->model, false, &state.model, &error);
+    cli_model_options model = arguments->model;
+    model.draft_tokens = cli_draft_tokens(&arguments->draft);
+    gumbel_status status = cli_model_open(&model, false, &state.model, &error);
     if (status == GUMBEL_OK)
         status = run_make_prompt(arguments, &state, &error);
     if (status == GUMBEL_OK)
@@ -184,6 +187,7 @@ static int converse(const run_arguments *arguments) {
                            .reasoning = arguments->reasoning,
                            .stop = arguments->stop,
                            .grammar = arguments->grammar,
+                           .draft = arguments->draft,
                            .typing = arguments->typing,
                            .chat.max_new_tokens = arguments->run.max_new_tokens};
     cli_set_quiet(false); /* what a chat answers to commands are notes */
@@ -239,6 +243,7 @@ const cli_command cli_command_run = {
             {.title = "Structured answers",
              .options = cli_grammar_table,
              .offset = offsetof(run_arguments, grammar)},
+            {.title = "Drafts", .options = cli_draft_table, .offset = offsetof(run_arguments, draft)},
             {.title = "Output", .options = output_table, .offset = offsetof(run_arguments, run)},
             {.title = "Typing", .options = cli_typing_table, .offset = offsetof(run_arguments, typing)},
             {.title = "Program",

@@ -7,6 +7,7 @@
 
 #include "cli/chat/commands.h"
 #include "cli/model/chat_template.h"
+#include "cli/model/drafts.h"
 #include "cli/model/grammar.h"
 #include "cli/model/model.h"
 #include "cli/model/prompt.h"
@@ -32,6 +33,7 @@ typedef struct run_arguments {
     cli_reasoning_options reasoning;
     cli_stop_options stop;
     cli_grammar_options grammar;
+    cli_draft_options draft;
     cli_typing_options typing;
     run_options run;
 } run_arguments;

@@ -254,12 +254,16 @@ gumbel_status gb_matcher_mask(gb_matcher *matcher, uint32_t *words, gumbel_error
     return gb_matcher_error(matcher, error);
 }
 
-int32_t gb_matcher_forced(gb_matcher *matcher) {
-    if (!matcher->cache->trie)
+int32_t gb_matcher_forced(gb_matcher *matcher, bool makes_mask) {
+    gb_match_cache *cache = matcher->cache;
+    if (!cache->trie)
         return -1;
-    gb_matcher_lock(matcher);
+    gb_configurations *configurations = gb_matcher_lock(matcher);
     const uint32_t at = gb_configuration_of(matcher);
-    const gb_stored_mask *mask = at == GB_ENDED ? NULL : find_mask(matcher->cache, at);
+    const gb_stored_mask *mask = NULL;
+    if (at != GB_ENDED)
+        mask = makes_mask ? find_mask(cache, at)
+                          : gb_find_mask(&cache->masks, gb_find_alike(&cache->alike, configurations, at));
     const int32_t forced = mask ? mask->forced : -1;
     gb_matcher_unlock(matcher);
     return forced;

@@ -54,6 +54,8 @@ static gumbel_status check_submission(const gb_slots_of_engine *slots, const gum
     GB_TRY(check_ids(submission->tokens, submission->token_count, slots->vocab_size, "tokens", error));
     GB_TRY(check_ids(submission->stop_tokens, submission->stop_token_count, slots->vocab_size, "stop_tokens",
                      error));
+    GB_TRY(check_ids(submission->predicted_tokens, submission->predicted_count, slots->vocab_size,
+                     "predicted_tokens", error));
     return check_text(slots, submission, error);
 }
 
@@ -155,6 +157,24 @@ static void copy_numbers(const gumbel_submission *submission, gb_answer *answer)
     answer->no_prefix_cache = submission->no_prefix_cache;
 }
 
+static gumbel_status copy_drafting(const gb_slots_of_engine *slots, const gumbel_submission *submission,
+                                   gb_answer *answer, gumbel_error *error) {
+    const uint32_t given = submission->max_draft, most = slots->draft_tokens;
+    if (most == 0 || submission->drafting == GUMBEL_DRAFTING_OFF)
+        return GUMBEL_OK;
+    answer->max_draft = given > 0 && given < most ? given : most;
+    if (submission->predicted_count == 0)
+        return GUMBEL_OK;
+    answer->predicted = gb_allocate(submission->predicted_count, sizeof *answer->predicted);
+    if (!answer->predicted)
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for %zu predicted tokens",
+                       submission->predicted_count);
+    memcpy(answer->predicted, submission->predicted_tokens,
+           submission->predicted_count * sizeof *answer->predicted);
+    answer->predicted_count = submission->predicted_count;
+    return GUMBEL_OK;
+}
+
 /* It ends at the program's stop tokens, also where the request ignores them, and at its own. */
 static gumbel_status make_constraint(const gb_slots_of_engine *slots, const gumbel_submission *submission,
                                      gb_answer *answer, gumbel_error *error) {
@@ -188,6 +208,7 @@ static gumbel_status fill_answer(const gb_slots_of_engine *slots, const gumbel_s
     GB_TRY(copy_sampling(slots, submission, answer, error));
     GB_TRY(make_text(submission, answer, error));
     GB_TRY(make_constraint(slots, submission, answer, error));
+    GB_TRY(copy_drafting(slots, submission, answer, error));
     answer->limit = most;
     if (submission->max_new_tokens > 0 && submission->max_new_tokens < most - prompt_count)
         answer->limit = prompt_count + submission->max_new_tokens;
@@ -223,6 +244,8 @@ void gb_answer_destroy(gb_answer *answer) {
     gb_sequence_destroy(answer->sequence);
     gumbel_detokenizer_destroy(answer->text);
     gb_constraint_destroy(answer->constraint);
+    gb_drafter_destroy(answer->drafter);
+    gb_free(answer->predicted);
     gb_free(answer->biases);
     gb_free(answer->stop_tokens);
     gb_free(answer);
@@ -243,6 +266,8 @@ const gumbel_sampling *gb_answer_sampling(const gb_answer *answer) {
 uint32_t gb_answer_following(const gb_answer *answer) {
     const uint32_t drawn = gb_answer_drawn(answer);
     uint32_t following = answer->max_new_tokens > 0 ? answer->max_new_tokens - drawn - 1 : UINT32_MAX;
+    if (drawn < answer->forced_count && answer->forced_count - drawn - 1 < following)
+        following = answer->forced_count - drawn - 1;
     if (drawn < answer->min_new_tokens && answer->min_new_tokens - drawn - 1 < following)
         following = answer->min_new_tokens - drawn - 1;
     return following;
@@ -280,6 +305,8 @@ static gumbel_event event_of(const gb_answer *answer, gumbel_event_type type) {
 gumbel_finish gb_answer_add(const gb_slots_of_engine *slots, gb_answer *answer, const gumbel_result *result) {
     gumbel_event event = event_of(answer, GUMBEL_EVENT_TOKEN);
     answer->sequence->tokens[answer->sequence->count++] = result->token;
+    if (answer->drafter)
+        gb_drafter_add(answer->drafter, &result->token, 1);
     gumbel_finish finish = finish_of(slots, answer, result->token);
     event.token = result->token;
     event.seed = result->seed;
@@ -305,6 +332,10 @@ static gumbel_usage usage_of(const gb_answer *answer, double now) {
                           .generated_tokens = gb_answer_drawn(answer),
                           .queue_seconds = began_at - answer->arrived_at,
                           .seed = answer->seed};
+    if (answer->drafter) {
+        usage.draft_tokens = answer->drafter->stats.proposed;
+        usage.accepted_tokens = answer->drafter->stats.accepted;
+    }
     if (answer->first_token_at > 0) {
         usage.prompt_seconds = answer->first_token_at - began_at;
         usage.answer_seconds = now - answer->first_token_at;

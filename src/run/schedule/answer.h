@@ -5,7 +5,7 @@
 #ifndef GUMBEL_RUN_SCHEDULE_ANSWER_H
 #define GUMBEL_RUN_SCHEDULE_ANSWER_H
 
-#include "run/constraint.h"
+#include "run/draft/drafter.h"
 #include "run/schedule/sequence.h"
 
 #include <stdatomic.h>
@@ -39,6 +39,10 @@ typedef struct gb_answer {
     uint64_t seed;
     bool wants_logprob, no_prefix_cache;
     gb_constraint *constraint; /* NULL: any answer will do */
+    uint32_t max_draft;        /* tokens of a draft; 0: it has none */
+    int32_t *predicted;        /* [predicted_count] what drafts are taken from as well */
+    size_t predicted_count;
+    gb_drafter *drafter; /* NULL: none, or not yet */
     /* what is told */
     gumbel_event_callback callback;
     void *user;

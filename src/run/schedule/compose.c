@@ -62,14 +62,36 @@ static bool nobody_joins(const gb_serving_schedule *schedule) {
     return gb_running_count(schedule) == schedule->slots->count || !schedule->answers->next;
 }
 
+/* Whether no draft is likely to come next. */
+static bool lets_ahead(const gb_answer *answer, const gb_step_part *part) {
+    return part->draft_count == 0 && (!answer->drafter || gb_drafter_lets_ahead(answer->drafter));
+}
+
 /* Says what follows a step of one answer, so that the backend may begin with it. */
 static void announce_following(gb_serving_schedule *schedule, size_t count) {
     const gb_answer *answer = schedule->part_answers[0];
     gb_step_part *part = &schedule->parts[0];
-    if (count != 1 || !part->draws || part->mask.make || !nobody_joins(schedule))
+    if (count != 1 || !part->draws || part->mask.make || !nobody_joins(schedule) || !lets_ahead(answer, part))
         return;
     part->following = gb_answer_following(answer);
     part->stop_tokens = (gb_token_list){answer->stop_tokens, answer->stop_token_count};
+}
+
+/* A prompt's chunk goes before drafts. */
+static uint32_t draft_room(const gb_serving_schedule *schedule, uint32_t room) {
+    const uint32_t chunk = schedule->slots->short_chunk;
+    for (const gb_answer *answer = schedule->answers; answer; answer = answer->next)
+        if (answer->phase == GB_RUNNING && runs_prompt(answer))
+            return room > chunk ? room - chunk : 0;
+    return room;
+}
+
+static void place_results(gb_serving_schedule *schedule, size_t count) {
+    gumbel_result *at = schedule->results;
+    for (size_t i = 0; i < count; i++) {
+        schedule->parts[i].results = at;
+        at += schedule->parts[i].draft_count + 1;
+    }
 }
 
 size_t gb_compose(gb_serving_schedule *schedule) {
@@ -78,6 +100,7 @@ size_t gb_compose(gb_serving_schedule *schedule) {
     for (gb_answer *answer = schedule->answers; answer; answer = answer->next)
         if (answer->phase == GB_RUNNING && !runs_prompt(answer))
             room -= add_part(schedule, answer, count++, 1)->count;
+    room -= gb_add_drafts(schedule, count, draft_room(schedule, room));
     for (gb_answer *answer = schedule->answers; answer; answer = answer->next) {
         if (answer->phase != GB_RUNNING || !runs_prompt(answer))
             continue;
@@ -89,5 +112,6 @@ size_t gb_compose(gb_serving_schedule *schedule) {
         room = chunk < room ? room - chunk : 0;
     }
     announce_following(schedule, count);
+    place_results(schedule, count);
     return count;
 }

@@ -53,7 +53,12 @@ gumbel_status gb_schedule_create(gb_slots_of_engine *slots, const gumbel_schedul
                                  .saved = gb_allocate(slots->count, sizeof *schedule->stage.saved)};
     schedule->parts = gb_allocate(slots->count, sizeof *schedule->parts);
     schedule->part_answers = gb_allocate(slots->count, sizeof *schedule->part_answers);
-    if (schedule->slot_used && schedule->stage.saved && schedule->parts && schedule->part_answers)
+    const size_t most_drafts = (size_t)slots->count * slots->draft_tokens;
+    schedule->results = gb_allocate((size_t)slots->count + most_drafts, sizeof *schedule->results);
+    schedule->draft_rows = gb_allocate(most_drafts, sizeof *schedule->draft_rows);
+    schedule->draft_chances = gb_allocate(most_drafts, sizeof *schedule->draft_chances);
+    if (schedule->slot_used && schedule->stage.saved && schedule->parts && schedule->part_answers &&
+        schedule->results && schedule->draft_rows && schedule->draft_chances)
         return GUMBEL_OK;
     gb_schedule_destroy(schedule);
     return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for a scheduler");
@@ -69,6 +74,9 @@ void gb_schedule_destroy(gb_serving_schedule *schedule) {
     gb_free(schedule->stage.saved);
     gb_free(schedule->parts);
     gb_free(schedule->part_answers);
+    gb_free(schedule->results);
+    gb_free(schedule->draft_rows);
+    gb_free(schedule->draft_chances);
 }
 
 double gb_schedule_now(const gb_serving_schedule *schedule) {
@@ -157,6 +165,14 @@ static gumbel_status check_token(gb_answer *answer, const gumbel_result *result,
     return gb_fail(error, result->status, "%s", result->problem);
 }
 
+/* An answer that ends amid a draft has not run what was accepted behind its end. */
+static void forget_draft(const gb_serving_schedule *schedule, const gb_answer *answer) {
+    gb_slots_of_engine *slots = schedule->slots;
+    const gb_sequence *sequence = answer->sequence;
+    if (slots->functions->position(slots, sequence->slot) > sequence->position)
+        slots->functions->truncate(slots, sequence->slot, sequence->position);
+}
+
 static void take_token(gb_serving_schedule *schedule, gb_answer *answer, const gumbel_result *result) {
     gumbel_error error;
     if (check_token(answer, result, &error) != GUMBEL_OK) {
@@ -169,9 +185,26 @@ static void take_token(gb_serving_schedule *schedule, gb_answer *answer, const g
     const gumbel_finish finish = gb_answer_add(schedule->slots, answer, result);
     if (finish == GUMBEL_FINISH_NONE)
         return;
+    forget_draft(schedule, answer);
     schedule->counts.finished++;
     gb_answer_finish(answer, finish, gb_schedule_now(schedule));
     gb_release(schedule, answer, true);
+}
+
+/* Gives the tokens that a part has drawn; those behind the first follow tokens of its draft. */
+static void take_tokens(gb_serving_schedule *schedule, gb_answer *answer, const gb_step_part *part) {
+    const uint32_t accepted = part->draft_count > 0 ? part->results[0].accepted : 0;
+    gb_draft_stats_note(&schedule->counts.drafts, part->draft_count, accepted);
+    if (answer->drafter) {
+        gb_drafter_note_ahead(answer->drafter, part->following < schedule->slots->most_following
+                                                   ? part->following
+                                                   : schedule->slots->most_following);
+        gb_drafter_note(answer->drafter, accepted);
+    }
+    for (uint32_t r = 0; r <= accepted && answer->phase == GB_RUNNING; r++) {
+        answer->sequence->position += r > 0;
+        take_token(schedule, answer, &part->results[r]);
+    }
 }
 
 static void deliver(gb_serving_schedule *schedule, size_t index) {
@@ -182,7 +215,7 @@ static void deliver(gb_serving_schedule *schedule, size_t index) {
     answer->sequence->position += part->count;
     keep_branch(schedule, answer);
     if (part->draws)
-        take_token(schedule, answer, &part->result);
+        take_tokens(schedule, answer, part);
 }
 
 /* ---- Steps that fail ----------------------------------------------------------------------------------- */
@@ -238,8 +271,22 @@ static void recover(gb_serving_schedule *schedule, size_t count, gumbel_status s
 
 /* ---- Turns --------------------------------------------------------------------------------------------- */
 
+/* Rows of a step that only goes on with answers; 0: it has a prompt. */
+static uint32_t decode_rows(const gb_serving_schedule *schedule, size_t count) {
+    uint32_t rows = 0;
+    for (size_t i = 0; i < count; i++) {
+        const gb_sequence *sequence = schedule->part_answers[i]->sequence;
+        if (sequence->position < sequence->prompt_end)
+            return 0;
+        rows += 1 + schedule->parts[i].draft_count;
+    }
+    return rows;
+}
+
 static void run_step(gb_serving_schedule *schedule, size_t count) {
     gumbel_error error;
+    const uint32_t rows = decode_rows(schedule, count);
+    const double begun = gb_schedule_now(schedule);
     const gumbel_status status =
         schedule->slots->functions->step(schedule->slots, schedule->parts, count, &error);
     schedule->counts.steps++;
@@ -247,6 +294,8 @@ static void run_step(gb_serving_schedule *schedule, size_t count) {
         recover(schedule, count, status, &error);
         return;
     }
+    if (rows > 0)
+        gb_step_costs_note(&schedule->step_costs, rows, gb_schedule_now(schedule) - begun);
     for (size_t i = 0; i < count; i++)
         deliver(schedule, i);
 }
@@ -282,6 +331,7 @@ static void count_phases(const gb_serving_schedule *schedule, gumbel_scheduler_s
 void gb_schedule_get_stats(const gb_serving_schedule *schedule, gumbel_scheduler_stats *stats) {
     *stats = schedule->counts;
     stats->size = sizeof *stats;
+    stats->drafts.size = sizeof stats->drafts;
     stats->queued = atomic_load(&schedule->queued);
     stats->slots = schedule->slots->count;
     stats->state_bytes = schedule->options.state_bytes;

@@ -13,6 +13,12 @@ typedef double (*gb_clock)(void *user);
 /* Prompts are cut at multiples of this, where steps are large enough: blocks of tokens lie there. */
 enum { GB_GRAIN = 64 };
 
+/* A token of a part's draft. */
+typedef struct gb_draft_row {
+    float chance;
+    uint32_t part, place;
+} gb_draft_row;
+
 typedef struct gb_serving_schedule {
     gb_slots_of_engine *slots;
     gumbel_scheduler_options options; /* with every default filled in */
@@ -28,8 +34,12 @@ typedef struct gb_serving_schedule {
     gb_stage stage;            /* snapshots in slots */
     gb_step_part *parts;       /* [slots] of a step */
     gb_answer **part_answers;  /* [slots] */
-    atomic_uint queued;        /* answers that wait, those not yet added included */
-    bool is_short;             /* the device had no memory for a step: nobody begins until an answer ends */
+    gumbel_result *results;    /* [most rows] of all parts, those of slots without one too */
+    gb_draft_row *draft_rows;  /* [slots * draft_tokens] that could be verified */
+    float *draft_chances;      /* [slots * draft_tokens] theirs */
+    gb_step_costs step_costs;
+    atomic_uint queued; /* answers that wait, those not yet added included */
+    bool is_short;      /* the device had no memory for a step: nobody begins until an answer ends */
     uint64_t host_bytes, spilled_bytes;
     gumbel_scheduler_stats counts; /* the totals */
 } gb_serving_schedule;
@@ -141,6 +151,10 @@ void gb_admit(gb_serving_schedule *schedule);
 
 /* Fills schedule->parts: all answers' next tokens, and of prompts what has room. Returns how many parts. */
 size_t gb_compose(gb_serving_schedule *schedule);
+
+/* Gives the first parts, which are all that go on with an answer, drafts with at most so many tokens in all.
+ * Returns how many they have. */
+uint32_t gb_add_drafts(gb_serving_schedule *schedule, size_t count, uint32_t room);
 
 /* How many of a prompt's tokens a short step with room for so many runs from a position on: up to the next
  * stop, or to a multiple of the grain. */

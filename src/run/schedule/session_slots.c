@@ -41,11 +41,14 @@ static gumbel_request request_of(const session_slots *s, gb_step_part *part) {
                               .token_count = part->count};
     if (!part->draws)
         return request;
-    part->result = (gumbel_result){.size = sizeof part->result};
+    for (uint32_t r = 0; r <= part->draft_count; r++)
+        part->results[r] = (gumbel_result){.size = sizeof *part->results};
     request.session->lookahead = (gb_lookahead){
         .sampling = part->sampling, .steps = part->following, .stop_tokens = part->stop_tokens};
     gumbel_session_set_seed(request.session, part->seed);
-    request.result = &part->result;
+    request.result = part->results;
+    request.draft = part->draft;
+    request.draft_count = part->draft_count;
     request.sampling = part->sampling;
     request.wants_logprob = part->wants_logprob;
     request.top_logprobs = part->top_logprobs;
@@ -67,6 +70,10 @@ static gumbel_status step(gb_slots_of_engine *slots, gb_step_part *parts, size_t
 
 static uint32_t position(const gb_slots_of_engine *slots, uint32_t slot) {
     return own_const(slots)->sessions[slot]->position;
+}
+
+static void truncate_draft(gb_slots_of_engine *slots, uint32_t slot, uint32_t end) {
+    gumbel_session_rewind(own(slots)->sessions[slot], end, NULL); /* within a draft it cannot fail */
 }
 
 static void clear(gb_slots_of_engine *slots, uint32_t slot) {
@@ -203,6 +210,7 @@ static void destroy(gb_slots_of_engine *slots) {
 static const gb_slots_functions functions = {
     .step = step,
     .position = position,
+    .truncate = truncate_draft,
     .clear = clear,
     .cut = cut,
     .take = take,
@@ -226,6 +234,9 @@ static gb_slots_of_engine describe(const gumbel_engine *engine) {
                                 .max_context = engine->max_context,
                                 .step_tokens = engine->step_tokens,
                                 .prefill_chunk = engine->prefill_chunk,
+                                .draft_tokens = engine->draft_tokens,
+                                .most_rows = engine->most_rows,
+                                .most_following = engine->most_following,
                                 .short_step_tokens = engine->short_step_tokens,
                                 .short_chunk = engine->short_chunk,
                                 .vocab_size = (uint32_t)metadata->vocab_size,

@@ -15,6 +15,8 @@ typedef struct gb_step_part {
     uint32_t slot;
     const int32_t *tokens; /* [count] run after the slot's position */
     uint32_t count;
+    const int32_t *draft; /* [draft_count] behind the one token of an answer, as in gumbel_request */
+    uint32_t draft_count;
     bool draws; /* the token after the last one; the next six count then */
     bool wants_logprob;
     uint32_t top_logprobs;
@@ -23,7 +25,7 @@ typedef struct gb_step_part {
     const gumbel_sampling *sampling;
     uint32_t following;        /* steps with what they draw and these settings that come next, most likely */
     gb_token_list stop_tokens; /* after one of which none comes */
-    gumbel_result result;      /* out */
+    gumbel_result *results;    /* [1 + draft_count] out, as gumbel_step gives them */
 } gb_step_part;
 
 /* A sequence's first tokens, as a slot is to know them. */
@@ -43,6 +45,9 @@ typedef struct gb_slots_functions {
     gumbel_status (*step)(gb_slots_of_engine *slots, gb_step_part *parts, size_t count, gumbel_error *error);
 
     uint32_t (*position)(const gb_slots_of_engine *slots, uint32_t slot);
+
+    /* Takes a slot that has just run a draft back to a position within it. */
+    void (*truncate)(gb_slots_of_engine *slots, uint32_t slot, uint32_t position);
 
     /* Empties the slot. */
     void (*clear)(gb_slots_of_engine *slots, uint32_t slot);
@@ -79,6 +84,8 @@ typedef struct gb_slots_functions {
 struct gb_slots_of_engine {
     const gb_slots_functions *functions;
     uint32_t count, max_context, step_tokens, prefill_chunk, vocab_size, max_bias;
+    uint32_t draft_tokens, most_rows;        /* of one slot in a step; of a step, at most */
+    uint32_t most_following;                 /* steps that an engine begins ahead */
     uint32_t short_step_tokens, short_chunk; /* the same of steps that others wait for; no more than those */
     gb_token_list stop_tokens;
     gb_reuse reuse;

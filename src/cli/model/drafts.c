@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/model/drafts.h"
+
+#include <stddef.h>
+#include <string.h>
+
+enum { DEFAULT_DRAFT = 8, LONGEST_DRAFT = 64 };
+
+const cli_option cli_draft_table[] = {
+    {.names = "--draft",
+     .argument = "WHO",
+     .help = "Who guesses the next tokens, so that one step verifies several: lookup (what followed the last "
+             "tokens before, in prompt and answer), auto (the best there is: the default) or off. A guess "
+             "changes no token, and is made only where it saves time.",
+     .type = CLI_CHOICE,
+     .choices = "auto lookup off",
+     .offset = offsetof(cli_draft_options, drafting)},
+    {.names = "--draft-max",
+     .argument = "N",
+     .help = "Tokens that are guessed at once, at most; 8 by default.",
+     .type = CLI_INTEGER,
+     .range = {.low = 1, .high = LONGEST_DRAFT},
+     .offset = offsetof(cli_draft_options, most)},
+    {0},
+};
+
+gumbel_drafting cli_drafting(const cli_draft_options *flags) {
+    if (!flags->drafting || strcmp(flags->drafting, "auto") == 0)
+        return GUMBEL_DRAFTING_AUTO;
+    return strcmp(flags->drafting, "off") == 0 ? GUMBEL_DRAFTING_OFF : GUMBEL_DRAFTING_LOOKUP;
+}
+
+uint32_t cli_draft_tokens(const cli_draft_options *flags) {
+    if (cli_drafting(flags) == GUMBEL_DRAFTING_OFF)
+        return 0;
+    return flags->most.given ? (uint32_t)flags->most.value : DEFAULT_DRAFT;
+}
+
+static int percent(uint64_t part, uint64_t all) {
+    return all > 0 ? (int)((100 * part + all / 2) / all) : 0;
+}
+
+void cli_print_draft_stats(const gumbel_draft_stats *stats, FILE *file) {
+    if (stats->steps == 0)
+        return;
+    fprintf(file, "drafts           %llu of %llu tokens accepted in %llu steps; by place",
+            (unsigned long long)stats->accepted, (unsigned long long)stats->proposed,
+            (unsigned long long)stats->steps);
+    for (int i = 0; i < GUMBEL_DRAFT_PLACES && stats->tried_at[i] > 0; i++)
+        fprintf(file, " %d", percent(stats->accepted_at[i], stats->tried_at[i]));
+    fprintf(file, " %%\n");
+}

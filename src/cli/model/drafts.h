@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The flags of drafts: who guesses the next tokens, and how many of them a step verifies.
+ */
+#ifndef GUMBEL_CLI_MODEL_DRAFTS_H
+#define GUMBEL_CLI_MODEL_DRAFTS_H
+
+#include "cli/options/options.h"
+#include "gumbel.h"
+
+#include <stdio.h>
+
+typedef struct cli_draft_options {
+    const char *drafting;
+    cli_integer most;
+} cli_draft_options;
+
+extern const cli_option cli_draft_table[];
+
+/* What the flags say, or by default. */
+gumbel_drafting cli_drafting(const cli_draft_options *flags);
+
+/* Draft tokens of one sequence in a step, for the engine's options; 0: none. */
+uint32_t cli_draft_tokens(const cli_draft_options *flags);
+
+/* A line of --stats on what drafts did; none where there were none. */
+void cli_print_draft_stats(const gumbel_draft_stats *stats, FILE *file);
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Guesses of an answer's next tokens, for its step to verify: the tokens that its grammar forces, or else
+ * what a lookup finds. A guess changes no token, only how many steps an answer takes.
+ */
+#ifndef GUMBEL_RUN_DRAFT_DRAFTER_H
+#define GUMBEL_RUN_DRAFT_DRAFTER_H
+
+#include "program/program.h"
+#include "run/constraint.h"
+#include "run/draft/acceptance.h"
+#include "run/draft/lookup.h"
+#include "run/draft/step_costs.h"
+
+enum { GB_MOST_DRAFT = 64 };
+
+/* What a step verifies. chances[i]: that tokens 0 .. i are all accepted. */
+typedef struct gb_draft {
+    int32_t tokens[GB_MOST_DRAFT];
+    float chances[GB_MOST_DRAFT];
+    uint32_t count;
+    uint32_t forced_count; /* of them, the first ones, that nothing else may be drawn for */
+    uint32_t matching;     /* tokens that speak for the first of the others */
+} gb_draft;
+
+/* Of one answer. */
+typedef struct gb_drafter {
+    gb_lookup lookup;
+    gb_acceptance acceptance;
+    gb_draft draft; /* of the next step */
+    uint32_t most;  /* tokens of a draft */
+    uint32_t alert; /* steps without a draft until the backend may begin steps ahead */
+    uint32_t ahead; /* steps that it may have begun */
+    gumbel_draft_stats stats;
+} gb_drafter;
+
+/* A drafter of an answer that begins. predicted [predicted_count] (may be NULL) is what it may contain. NULL:
+ * there is no memory. One thread at a time, as all of this. */
+gb_drafter *gb_drafter_create(uint32_t most, const int32_t *predicted, size_t predicted_count);
+
+/* NULL is allowed. */
+void gb_drafter_destroy(gb_drafter *drafter);
+
+/* The sequence goes on with tokens, of the prompt or of the answer. */
+void gb_drafter_add(gb_drafter *drafter, const int32_t *tokens, size_t count);
+
+/* Proposes what may follow, at most so many tokens: none that the constraint (NULL: none) refuses, and none
+ * from a stop token on. */
+void gb_drafter_propose(gb_drafter *drafter, gb_constraint *constraint, const gb_token_list *stop_tokens,
+                        uint32_t most);
+
+/* Keeps the draft's first tokens alone, and lets the constraint make their masks. Where the backend has begun
+ * steps ahead, which a draft would waste, there is none yet. */
+void gb_drafter_keep(gb_drafter *drafter, gb_constraint *constraint, uint32_t count);
+
+/* Whether steps without a draft may be begun ahead of the host; says that so many are. */
+bool gb_drafter_lets_ahead(const gb_drafter *drafter);
+void gb_drafter_note_ahead(gb_drafter *drafter, uint32_t steps);
+
+/* Counts a draft of so many tokens, of which so many were accepted; one of none does not count. */
+void gb_draft_stats_note(gumbel_draft_stats *stats, uint32_t count, uint32_t accepted);
+
+/* The step has run: so many of the draft's tokens were accepted. */
+void gb_drafter_note(gb_drafter *drafter, uint32_t accepted);
+
+#endif
