@@ -619,7 +619,6 @@ typedef struct gumbel_engine_info {
     uint32_t step_tokens;   /* tokens of all sessions in one step, at most */
     uint32_t prefill_chunk; /* of these, tokens of one session, at most */
     uint32_t draft_tokens;  /* of these, draft tokens of one session, at most */
-    uint32_t step_rows;     /* requests with results and draft tokens of one step, at most */
     bool snapshots;         /* sessions can take snapshots */
     const char *backend;    /* "cpu", "cuda" or "mlx" */
     uint32_t threads;       /* of the CPU that compute; 0: the backend computes elsewhere */

@@ -31,19 +31,10 @@ static inline uint32_t gb_step_tokens_with(const gb_backend_options *options, ui
     return options->step_tokens - (options->prefill_chunk - chunk);
 }
 
-/* Draft rows of a step, at most, unless one draft has more: logits of all rows take memory. */
-enum { GB_MOST_DRAFT_ROWS = 64 };
-
-/* Rows of a step, at most, of so many slots. */
-static inline uint32_t gb_most_rows_of(uint32_t slots, uint32_t draft_tokens) {
-    const uint64_t wanted = (uint64_t)slots * draft_tokens;
-    const uint32_t most = draft_tokens > GB_MOST_DRAFT_ROWS ? draft_tokens : (uint32_t)GB_MOST_DRAFT_ROWS;
-    return slots + (wanted < most ? (uint32_t)wanted : most);
-}
-
+/* Rows of a step, at most. */
 static inline uint32_t gb_most_rows(const gb_backend_options *options) {
-    const uint32_t rows = gb_most_rows_of(options->slots, options->draft_tokens);
-    return rows > options->step_tokens ? options->step_tokens : rows;
+    const uint64_t rows = (uint64_t)options->slots * (options->draft_tokens + 1ull);
+    return options->draft_tokens > 0 && rows > options->step_tokens ? options->step_tokens : (uint32_t)rows;
 }
 
 /* Streams of bytes for saving and loading a slot; they return GUMBEL_OK or fail with a message. */

@@ -29,7 +29,7 @@ static gumbel_status settle_steps(const gb_program *program, settled_options *se
     GB_TRY(gb_settle_prefill_chunk(program, settled->entry, options->max_context, &options->prefill_chunk,
                                    error));
     gb_settle_draft_tokens(program, settled->entry, options);
-    const uint32_t rows = gb_most_rows_of((uint32_t)options->slots, options->draft_tokens);
+    const uint32_t rows = (uint32_t)options->slots * (1 + options->draft_tokens);
     settled->short_chunk = options->prefill_chunk < own ? options->prefill_chunk : own;
     settled->least_chunk = is_named ? options->prefill_chunk : own;
     settled->short_step_tokens = options->step_tokens ? options->step_tokens : settled->short_chunk + rows;
@@ -266,7 +266,6 @@ gumbel_status gumbel_engine_get_info(const gumbel_engine *engine, gumbel_engine_
         .prefill_chunk =
             engine->prefill_chunk < engine->step_tokens ? engine->prefill_chunk : engine->step_tokens,
         .draft_tokens = engine->draft_tokens,
-        .step_rows = engine->most_rows,
         .snapshots = engine->snapshots,
         .backend = engine->backend_name,
         .threads = engine->backend->threads,

@@ -131,7 +131,7 @@ gumbel_status gb_check_requests(const gumbel_engine *engine, gumbel_error *error
 }
 
 gumbel_status gb_check_step(const gumbel_engine *engine, gumbel_error *error) {
-    size_t left = engine->step_tokens, rows = 0;
+    size_t left = engine->step_tokens;
     for (size_t i = 0; i < engine->requests.count; i++) {
         const gumbel_request *request = &engine->requests.list[i];
         const size_t count = gb_request_tokens(request);
@@ -147,11 +147,6 @@ gumbel_status gb_check_step(const gumbel_engine *engine, gumbel_error *error) {
                            engine->step_tokens,
                            request->session->held > 0 ? ", those that its session held among them" : "");
         left -= count;
-        rows += request->result ? request->draft_count + 1 : 0;
-        if (rows > engine->most_rows)
-            return gb_fail(error, GUMBEL_ERROR_LIMIT,
-                           "request %zu: with its draft the step has more than %u rows (gumbel_engine_info)",
-                           i, engine->most_rows);
     }
     return GUMBEL_OK;
 }

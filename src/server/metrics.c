@@ -103,6 +103,18 @@ static double read_failed(const gumbel_scheduler_stats *stats) {
     return (double)(stats->failed - stats->cancelled);
 }
 
+static double read_drafts(const gumbel_scheduler_stats *stats) {
+    return (double)stats->drafts.steps;
+}
+
+static double read_draft_tokens(const gumbel_scheduler_stats *stats) {
+    return (double)stats->drafts.proposed;
+}
+
+static double read_accepted_tokens(const gumbel_scheduler_stats *stats) {
+    return (double)stats->drafts.accepted;
+}
+
 static double read_prompt_and_cached(const gumbel_scheduler_stats *stats) {
     return (double)(stats->prompt_tokens + stats->cached_tokens);
 }
@@ -133,6 +145,14 @@ static const struct {
      read_prompt_and_cached},
     {{"gumbel_generated_tokens_total", "vllm:generation_tokens_total", "counter", "Tokens of answers."},
      read_generated_tokens},
+    {{"gumbel_drafts_total", "vllm:spec_decode_num_drafts_total", "counter",
+      "Drafts that steps verified, each of one answer."},
+     read_drafts},
+    {{"gumbel_draft_tokens_total", "vllm:spec_decode_num_draft_tokens_total", "counter", "Tokens of drafts."},
+     read_draft_tokens},
+    {{"gumbel_accepted_tokens_total", "vllm:spec_decode_num_accepted_tokens_total", "counter",
+      "Tokens of drafts that were accepted, each of which saved its answer a step."},
+     read_accepted_tokens},
     {{"gumbel_steps_total", NULL, "counter", "Steps of the engine."}, read_steps},
     {{"gumbel_answers_submitted_total", NULL, "counter", "Answers that were queued."}, read_submitted},
     {{"gumbel_answers_finished_total", "vllm:request_success_total", "counter", "Answers that are whole."},
@@ -158,6 +178,22 @@ static void print_model_metric(const metric *m, const char *name, read_stat *rea
         print_label(text, gauges[i].model);
         gb_buffer_print(text, "\"} %.17g\n", read(&gauges[i].stats));
     }
+}
+
+/* ---- Drafts by place ----------------------------------------------------------------------------------- */
+
+/* Of each model and place in a draft, from 0 on as vLLM counts them. */
+static void print_accepted_at(const char *name, const server_gauges *gauges, size_t count,
+                              gb_byte_buffer *text) {
+    static const metric m = {NULL, NULL, "counter", "Tokens of drafts that were accepted, by place."};
+    print_head(text, &m, name);
+    for (size_t i = 0; i < count; i++)
+        for (int place = 0; place < GUMBEL_DRAFT_PLACES; place++) {
+            gb_buffer_print(text, "%s{model_name=\"", name);
+            print_label(text, gauges[i].model);
+            gb_buffer_print(text, "\",position=\"%d\"} %llu\n", place,
+                            (unsigned long long)gauges[i].stats.drafts.accepted_at[place]);
+        }
 }
 
 /* ---- Histograms ---------------------------------------------------------------------------------------- */
@@ -265,6 +301,9 @@ void server_print_metrics(const server_metrics *metrics, const server_gauges *ga
         if (with_vllm && m->vllm)
             print_model_metric(m, m->vllm, model_metrics[i].read, gauges, gauge_count, text);
     }
+    print_accepted_at("gumbel_accepted_tokens_by_place_total", gauges, gauge_count, text);
+    if (with_vllm)
+        print_accepted_at("vllm:spec_decode_num_accepted_tokens_per_pos_total", gauges, gauge_count, text);
     print_counters(metrics, text);
     print_histograms(metrics, with_vllm, text);
 }

@@ -4,6 +4,7 @@
  * scheduler too, ends where the grammar may end, and begins behind its reasoning.
  */
 #include "run/constraint.h"
+#include "run/handles.h"
 #include "support/assertions.h"
 #include "support/backend.h"
 #include "support/paths.h"
@@ -55,8 +56,9 @@ static bundled open_bundled(const char *checkpoint, const char *sampler) {
     assert_ok(gumbel_program_open(path, &b.program, &error), &error);
     assert_ok(gumbel_tokenizer_create(b.program, &b.tokenizer, &error), &error);
     const gumbel_engine_options options = {
-        .size = sizeof options, .slots = 8, .backend = GUMBEL_TEST_BACKEND};
+        .size = sizeof options, .slots = 8, .backend = GUMBEL_TEST_BACKEND, .draft_tokens = 6};
     assert_ok(gumbel_engine_create(b.program, &options, &b.engine, &error), &error);
+    b.engine->step_costs.is_fixed = true;
     const gumbel_grammar_options of_schema = {
         .size = sizeof of_schema, .kind = GUMBEL_GRAMMAR_JSON_SCHEMA, .text = schema};
     assert_ok(gumbel_grammar_create(b.tokenizer, &of_schema, &b.grammar, &error), &error);
@@ -92,15 +94,15 @@ static void add(answer *a, int32_t token, const char *text, size_t length) {
 
 static const gumbel_sampling sampling = {.size = sizeof sampling, .temperature = 1.5f, .top_p = 1};
 
-static void answer_alone(const bundled *b, const gumbel_grammar *grammar, uint64_t seed, answer *a) {
+static void answer_with(const bundled *b, gumbel_generate_options options, uint64_t seed, answer *a,
+                        gumbel_draft_stats *drafts) {
     gumbel_session *session;
     assert_ok(gumbel_session_create(b->engine, &session, &error), &error);
     gumbel_session_set_seed(session, seed);
-    const gumbel_generate_options options = {.size = sizeof options,
-                                             .sampling = &sampling,
-                                             .max_new_tokens = MOST_TOKENS,
-                                             .tokenizer = b->tokenizer,
-                                             .grammar = grammar};
+    options.size = sizeof options;
+    options.sampling = &sampling;
+    options.max_new_tokens = MOST_TOKENS;
+    options.tokenizer = b->tokenizer;
     assert_ok(gumbel_generate(session, b->prompt, b->prompt_count, &options, &error), &error);
     *a = (answer){0};
     while (a->finish == GUMBEL_FINISH_NONE) {
@@ -109,7 +111,15 @@ static void answer_alone(const bundled *b, const gumbel_grammar *grammar, uint64
         add(a, next.token, next.text, next.text_length);
         a->finish = next.finish;
     }
+    assert_ok(gumbel_session_draft_stats(session, drafts, &error), &error);
     gumbel_session_destroy(session);
+}
+
+static void answer_alone(const bundled *b, const gumbel_grammar *grammar, uint64_t seed, answer *a) {
+    gumbel_draft_stats drafts = {.size = sizeof drafts};
+    answer_with(b, (gumbel_generate_options){.grammar = grammar, .drafting = GUMBEL_DRAFTING_OFF}, seed, a,
+                &drafts);
+    assert_int_equal(drafts.steps, 0);
 }
 
 /* What the schema says, by hand. */
@@ -276,6 +286,47 @@ static void the_grammar_begins_behind_reasoning(void **state) {
     gb_constraint_destroy(constraint);
 }
 
+/* An answer under masks, with drafts that are what it becomes, but for some tokens, which the grammar may
+ * refuse or allow. */
+static void compare_drafted(const bundled *b, gumbel_generate_options options, uint64_t seed,
+                            gumbel_draft_stats *sum) {
+    static answer plain, drafted;
+    int32_t predicted[MOST_TOKENS];
+    gumbel_draft_stats drafts = {.size = sizeof drafts};
+    options.drafting = GUMBEL_DRAFTING_OFF;
+    answer_with(b, options, seed, &plain, &drafts);
+    for (uint32_t i = 0; i < plain.count; i++)
+        predicted[i] = (i + seed) % 9 == 8 ? plain.tokens[i / 2] : plain.tokens[i];
+    options.drafting = GUMBEL_DRAFTING_LOOKUP;
+    options.predicted_tokens = predicted;
+    options.predicted_count = plain.count;
+    answer_with(b, options, seed, &drafted, &drafts);
+    assert_int_equal(drafted.count, plain.count);
+    assert_int_equal(drafted.finish, plain.finish);
+    assert_memory_equal(drafted.tokens, plain.tokens, plain.count * sizeof *plain.tokens);
+    assert_int_equal(drafted.length, plain.length);
+    assert_memory_equal(drafted.text, plain.text, plain.length);
+    sum->proposed += drafts.proposed;
+    sum->accepted += drafts.accepted;
+}
+
+static void drafts_follow_the_grammar(void **state) {
+    (void)state;
+    gumbel_draft_stats of_schema = {0}, of_reasoning = {0};
+    for (uint64_t seed = 0; seed < (uint64_t)shortened(20, 4); seed++) {
+        compare_drafted(&gemma, (gumbel_generate_options){.grammar = gemma.grammar}, seed, &of_schema);
+        compare_drafted(&qwen, (gumbel_generate_options){.grammar = qwen.grammar}, seed, &of_schema);
+        compare_drafted(&qwen,
+                        (gumbel_generate_options){.grammar = seed % 2 ? qwen.grammar : NULL,
+                                                  .reasons = true,
+                                                  .has_reasoning_budget = true,
+                                                  .reasoning_budget = (uint32_t)seed},
+                        seed, &of_reasoning);
+    }
+    assert_true(of_schema.accepted > 20 && of_schema.proposed > of_schema.accepted);
+    assert_true(of_reasoning.accepted > 10);
+}
+
 /* Biases that ban all that the grammar allows. */
 static void an_answer_without_tokens_says_where(void **state) {
     (void)state;
@@ -432,6 +483,7 @@ int main(void) {
         cmocka_unit_test(answers_are_what_the_schema_says),
         cmocka_unit_test(every_kind_holds_its_answers),
         cmocka_unit_test(the_grammar_begins_behind_reasoning),
+        cmocka_unit_test(drafts_follow_the_grammar),
         cmocka_unit_test(an_answer_without_tokens_says_where),
         cmocka_unit_test(reasoning_has_a_budget),
         cmocka_unit_test(a_budget_is_for_the_whole_answer),

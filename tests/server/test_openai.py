@@ -18,6 +18,43 @@ def client_of(server):
     return openai.OpenAI(base_url=server.url + "/v1", api_key="none", max_retries=0, timeout=PATIENCE)
 
 
+class Predictions(unittest.TestCase):
+    def test_first(self):
+        """A server that has measured nothing yet tries what is predicted."""
+        expected = alone(ASK[0]["content"], 7)["text"]
+        with Server() as server:
+            reply = client_of(server).chat.completions.create(
+                model="tiny", messages=ASK, seed=7, prediction={"type": "content", "content": expected})
+            metrics = server.request("GET", "/metrics")[2]
+        self.assertEqual(reply.choices[0].message.content, expected)
+        accepted = reply.usage.completion_tokens_details.accepted_prediction_tokens
+        self.assertGreater(accepted, 0)
+        self.assertEqual(reply.timings["draft_n_accepted"], accepted)
+        self.assertRegex(metrics, f"gumbel_accepted_tokens_total{{[^}}]*}} {accepted}\n")
+
+    def test_any(self):
+        """Wrong predictions change nothing."""
+        expected = alone(ASK[0]["content"], 7)["text"]
+        with Server() as server:
+            def ask(**more):
+                return client_of(server).chat.completions.create(model="tiny", messages=ASK, seed=7, **more)
+            for content in (expected, [{"type": "text", "text": expected[:9]}, {"type": "text", "text": "goats"}], ""):
+                reply = ask(prediction={"type": "content", "content": content})
+                self.assertEqual(reply.choices[0].message.content, expected)
+                self.assertGreaterEqual(reply.usage.completion_tokens_details.rejected_prediction_tokens, 0)
+            for off in ({"draft": "off"}, {"draft_max": 0}, {"speculative.n_max": 0}):
+                reply = ask(prediction={"type": "content", "content": expected}, extra_body=off)
+                self.assertEqual(reply.choices[0].message.content, expected)
+                self.assertEqual(reply.usage.completion_tokens_details.accepted_prediction_tokens, 0)
+                self.assertNotIn("draft_n", reply.timings)
+            for wrong, where in (({"type": "image", "content": ""}, "prediction.type"),
+                                 ({"type": "content"}, "prediction.content"),
+                                 ({"type": "content", "content": [{"type": "audio"}]}, "prediction.content.type")):
+                with self.assertRaises(openai.BadRequestError) as caught:
+                    ask(prediction=wrong)
+                self.assertIn(where, str(caught.exception))
+
+
 class Chat(unittest.TestCase):
     @classmethod
     def setUpClass(cls):

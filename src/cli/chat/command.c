@@ -148,7 +148,7 @@ static int open_and_hold(const chat_arguments *arguments, cli_line_reader *reade
     cli_model model;
     gumbel_error error;
     cli_model_options options = arguments->model;
-    options.draft_tokens = cli_draft_tokens(&arguments->draft);
+    options.draft_tokens = cli_draft_tokens(&arguments->draft, 1);
     gumbel_status status = cli_model_open(&options, true, &model, &error);
     if (status != GUMBEL_OK)
         return cli_fail_with(&error);

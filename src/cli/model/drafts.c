@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
-enum { DEFAULT_DRAFT = 8, LONGEST_DRAFT = 64 };
+enum { DEFAULT_DRAFT = 8, DEFAULT_ROWS = 256, LONGEST_DRAFT = 64 };
 
 const cli_option cli_draft_table[] = {
     {.names = "--draft",
@@ -17,7 +17,9 @@ const cli_option cli_draft_table[] = {
      .offset = offsetof(cli_draft_options, drafting)},
     {.names = "--draft-max",
      .argument = "N",
-     .help = "Tokens that are guessed at once, at most; 8 by default.",
+     .help =
+         "Tokens of one sequence that are guessed at once, at most; 8 by default, and fewer of a server with "
+         "more than 32 slots.",
      .type = CLI_INTEGER,
      .range = {.low = 1, .high = LONGEST_DRAFT},
      .offset = offsetof(cli_draft_options, most)},
@@ -30,10 +32,13 @@ gumbel_drafting cli_drafting(const cli_draft_options *flags) {
     return strcmp(flags->drafting, "off") == 0 ? GUMBEL_DRAFTING_OFF : GUMBEL_DRAFTING_LOOKUP;
 }
 
-uint32_t cli_draft_tokens(const cli_draft_options *flags) {
+uint32_t cli_draft_tokens(const cli_draft_options *flags, int slots) {
     if (cli_drafting(flags) == GUMBEL_DRAFTING_OFF)
         return 0;
-    return flags->most.given ? (uint32_t)flags->most.value : DEFAULT_DRAFT;
+    if (flags->most.given)
+        return (uint32_t)flags->most.value;
+    const int each = DEFAULT_ROWS / slots;
+    return each >= DEFAULT_DRAFT ? DEFAULT_DRAFT : each > 0 ? (uint32_t)each : 1;
 }
 
 static int percent(uint64_t part, uint64_t all) {

@@ -20,8 +20,9 @@ extern const cli_option cli_draft_table[];
 /* What the flags say, or by default. */
 gumbel_drafting cli_drafting(const cli_draft_options *flags);
 
-/* Draft tokens of one sequence in a step, for the engine's options; 0: none. */
-uint32_t cli_draft_tokens(const cli_draft_options *flags);
+/* Draft tokens of one sequence in a step, for the options of an engine with so many slots; 0: none. Many
+ * slots have few by default, since each row takes memory and a full step gains little. */
+uint32_t cli_draft_tokens(const cli_draft_options *flags, int slots);
 
 /* A line of --stats on what drafts did; none where there were none. */
 void cli_print_draft_stats(const gumbel_draft_stats *stats, FILE *file);

@@ -110,6 +110,8 @@ static gumbel_status answer(const run_arguments *arguments, run_state *state, gu
         .grammar = state->grammar,
         .reasons = arguments->template.thinking == GUMBEL_THINKING_ON,
         .drafting = cli_drafting(&arguments->draft),
+        .predicted_tokens = state->predicted.ids,
+        .predicted_count = state->predicted.count,
     };
     options.has_reasoning_budget = cli_has_reasoning_budget(&arguments->reasoning, &options.reasoning_budget);
     status = cli_apply_stops(&state->stops, &options, error);
@@ -140,6 +142,7 @@ static void free_state(run_state *state) {
     cli_output_close(&state->output);
     cli_generator_free(&state->generator);
     cli_tokens_free(&state->prompt);
+    cli_tokens_free(&state->predicted);
     cli_model_close(&state->model);
 }
 
@@ -147,10 +150,12 @@ static int answer_once(const run_arguments *arguments) {
     run_state state = {0};
     gumbel_error error;
     cli_model_options model = arguments->model;
-    model.draft_tokens = cli_draft_tokens(&arguments->draft);
+    model.draft_tokens = cli_draft_tokens(&arguments->draft, 1);
     gumbel_status status = cli_model_open(&model, false, &state.model, &error);
     if (status == GUMBEL_OK)
         status = run_make_prompt(arguments, &state, &error);
+    if (status == GUMBEL_OK)
+        status = run_read_prediction(&arguments->run, &state, &error);
     if (status == GUMBEL_OK)
         status = answer(arguments, &state, &error);
     if (status == GUMBEL_OK)
@@ -170,6 +175,7 @@ static const char *flag_of_answers(const run_options *run) {
            : run->top_logprobs.given ? "--top-logprobs"
            : run->stats              ? "--stats"
            : run->ignore_stop        ? "--ignore-eos"
+           : run->draft_from         ? "--draft-from"
            : run->plain              ? "--plain"
                                      : NULL;
 }

@@ -69,6 +69,15 @@ static json_t *timings_json(const cli_model *model, const cli_reply *reply) {
     return timings;
 }
 
+/* What drafts did; null where there were none. */
+static json_t *drafts_json(const cli_model *model) {
+    gumbel_draft_stats stats = {.size = sizeof stats};
+    if (gumbel_session_draft_stats(model->session, &stats, NULL) != GUMBEL_OK || stats.steps == 0)
+        return json_null();
+    return json_pack("{s:I, s:I, s:I}", "steps", (json_int_t)stats.steps, "tokens",
+                     (json_int_t)stats.proposed, "accepted", (json_int_t)stats.accepted);
+}
+
 static json_t *reply_text_json(const run_options *options, const gb_byte_buffer *text) {
     return options->print_tokens ? json_null() : cli_json_text(text->text ? text->text : "", text->size);
 }
@@ -111,6 +120,7 @@ void run_print_json(const run_arguments *arguments, const run_state *state, FILE
     json_object_set_new(root, "program", program_json(arguments, &state->model));
     json_object_set_new(root, "engine", text_json(gumbel_engine_description(state->model.engine)));
     json_object_set_new(root, "timings", timings_json(&state->model, reply));
+    json_object_set_new(root, "drafts", drafts_json(&state->model));
     json_object_set_new(root, "gumbel", json_string(gumbel_version()));
     cli_json_print(root, JSON_COMPACT | JSON_REAL_PRECISION(9), file);
     fputc('\n', file);

@@ -24,6 +24,13 @@ const cli_option run_prompt_table[] = {
      .help = "The prompt as token ids separated by commas; nothing is added.",
      .type = CLI_TOKENS,
      .offset = offsetof(run_options, tokens)},
+    {.names = "--draft-from",
+     .argument = "FILE",
+     .help =
+         "A text that the answer is likely to contain, such as the one that it edits: drafts are taken from "
+         "it as well.",
+     .type = CLI_STRING,
+     .offset = offsetof(run_options, draft_from)},
     {.names = "--plain",
      .help =
          "Continue the prompt as plain text, without a chat template, but with what the model puts around a "
@@ -145,5 +152,18 @@ gumbel_status run_make_prompt(const run_arguments *arguments, run_state *state, 
     gb_buffer_free(&text);
     if (status == GUMBEL_OK && tokens->count == 0)
         status = gb_fail(error, GUMBEL_ERROR_ARGUMENT, "the prompt is empty");
+    return status;
+}
+
+gumbel_status run_read_prediction(const run_options *options, run_state *state, gumbel_error *error) {
+    const gumbel_encode_options plain = {.size = sizeof plain};
+    gb_byte_buffer text = {0};
+    if (!options->draft_from || !state->model.tokenizer)
+        return GUMBEL_OK;
+    gumbel_status status = cli_read_file(options->draft_from, &text, error);
+    if (status == GUMBEL_OK)
+        status = cli_encode_text(state->model.tokenizer, gb_buffer_string(&text), text.size, &plain,
+                                 &state->predicted, error);
+    gb_buffer_free(&text);
     return status;
 }

@@ -17,7 +17,8 @@
 
 typedef struct run_options {
     const char *prompt, *file;
-    cli_words words; /* the prompt as operands */
+    const char *draft_from; /* a file that the answer is likely to contain */
+    cli_words words;        /* the prompt as operands */
     cli_tokens tokens;
     bool plain, interactive, single_turn;
     cli_integer max_new_tokens;
@@ -47,7 +48,7 @@ typedef struct run_state {
     cli_record record;
     cli_stops stops;
     gumbel_grammar *grammar; /* NULL: any answer will do */
-    cli_tokens prompt;
+    cli_tokens prompt, predicted;
     cli_reply reply;
     gumbel_conversation *conversation; /* of the prompt's messages; NULL: it is plain text or tokens */
 } run_state;
@@ -64,6 +65,9 @@ int run_prompt_sources(const run_options *options);
 /* The prompt as tokens: a user's message where there is a chat template, plain text otherwise; those of
  * --tokens as they are. Notes tell what a user may not expect. The model is open. */
 gumbel_status run_make_prompt(const run_arguments *arguments, run_state *state, gumbel_error *error);
+
+/* Reads the tokens that drafts are taken from, if the flags name a file. */
+gumbel_status run_read_prediction(const run_options *options, run_state *state, gumbel_error *error);
 
 /* Prints one line: an object with the reply, the settings it was drawn with, the program and the times. */
 void run_print_json(const run_arguments *arguments, const run_state *state, FILE *file);

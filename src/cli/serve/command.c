@@ -241,6 +241,7 @@ const cli_command cli_command_serve = {
             {.title = "Reasoning",
              .options = cli_reasoning_table,
              .offset = offsetof(serve_arguments, reasoning)},
+            {.title = "Drafts", .options = cli_draft_table, .offset = offsetof(serve_arguments, draft)},
             {.title = "Program",
              .options = cli_program_table,
              .offset = offsetof(serve_arguments, model.source)},

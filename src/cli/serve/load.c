@@ -38,6 +38,7 @@ static cli_model_options options_of(const serve_arguments *arguments, const serv
     cli_model_options options = arguments->model;
     options.source.path = model->path;
     options.slots = arguments->serve.slots.given ? (int)arguments->serve.slots.value : DEFAULT_SLOTS;
+    options.draft_tokens = cli_draft_tokens(&arguments->draft, options.slots);
     return options;
 }
 

@@ -6,6 +6,7 @@
 #define GUMBEL_CLI_SERVE_SERVE_H
 
 #include "cli/model/chat_template.h"
+#include "cli/model/drafts.h"
 #include "cli/model/model.h"
 #include "cli/model/reasoning.h"
 #include "cli/model/sampling.h"
@@ -27,6 +28,7 @@ typedef struct serve_arguments {
     cli_sampling_options sampling;
     cli_template_options template;
     cli_reasoning_options reasoning;
+    cli_draft_options draft;
     serve_options serve;
 } serve_arguments;
 

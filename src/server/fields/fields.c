@@ -86,6 +86,11 @@ const server_field server_fields[] = {
     {"truncation", RESPONSES, .take = server_take_truncation},
     {"background", RESPONSES, .take = server_take_background},
 
+    /* what saves time */
+    {"draft", ANSWER, .take = server_take_drafting},
+    {"draft_max speculative.n_max", ANSWER, .take = server_take_max_draft},
+    {"prediction", CHAT, .take = server_take_prediction},
+
     /* when it is answered */
     {"cache_prompt", ANSWER, NOT(no_prefix_cache)},
     {"priority", ANSWER, .take = server_take_priority},
@@ -105,7 +110,7 @@ const server_field server_fields[] = {
     {"mirostat_tau mirostat_eta dry_base dry_allowed_length dry_penalty_last_n dry_sequence_breakers "
      "xtc_threshold dynatemp_exponent adaptive_decay",
      ANSWER, .take = server_take_any},
-    {"n_keep n_discard n_cache_reuse sse_ping_interval speculative.n_max speculative.n_min "
+    {"n_keep n_discard n_cache_reuse sse_ping_interval speculative.n_min "
      "speculative.p_min speculative.type",
      ANSWER, .take = server_take_any},
     {0},

@@ -43,6 +43,7 @@ server_take server_take_prompt, server_take_messages, server_take_tools, server_
     server_take_modalities, server_take_verbosity, server_take_instructions, server_take_reasoning,
     server_take_truncation, server_take_background, server_take_text, server_take_include,
     server_take_thinking, server_take_reasoning_budget, server_take_window, server_take_prompt_logprobs,
-    server_take_reasoning_format, server_take_any;
+    server_take_reasoning_format, server_take_drafting, server_take_max_draft, server_take_prediction,
+    server_take_any;
 
 #endif

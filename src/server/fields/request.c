@@ -186,6 +186,7 @@ void server_request_free(server_request *request) {
     json_decref(request->template_kwargs);
     free(request->bias);
     free(request->grammar_text);
+    gb_buffer_free(&request->predicted);
     free(request->stop_tokens);
     json_decref(request->body);
     *request = (server_request){0};

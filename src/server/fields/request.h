@@ -64,6 +64,10 @@ typedef struct server_request {
     int32_t *stop_tokens; /* owned */
     size_t stop_token_count;
     int32_t priority;
+    gumbel_drafting drafting;
+    uint32_t max_draft; /* 0: the engine's */
+    bool has_prediction;
+    gb_byte_buffer predicted; /* text that the answer is likely to contain; owned */
 
     /* what the answer is held to */
     gumbel_grammar_options grammar; /* kind 0: nothing */

@@ -42,7 +42,29 @@ static gumbel_submission submission_of(const server_generation *generation, size
         .reasons = generation->reasons,
         .has_reasoning_budget = request->has_reasoning_budget,
         .reasoning_budget = request->reasoning_budget,
+        .drafting = request->drafting,
+        .max_draft = request->max_draft,
+        .predicted_tokens = generation->predicted,
+        .predicted_count = generation->predicted_count,
     };
+}
+
+/* Encodes what the answer is likely to contain. A token has a byte at least. */
+static bool encode_prediction(server_generation *generation, server_failure *failure) {
+    const gb_byte_buffer *text = &generation->request.predicted;
+    const gumbel_encode_options options = {.size = sizeof options};
+    gumbel_error error;
+    if (text->failed)
+        return server_fail(failure, 503, "no memory for a prediction");
+    if (text->size == 0)
+        return true;
+    generation->predicted = calloc(text->size, sizeof *generation->predicted);
+    if (!generation->predicted)
+        return server_fail(failure, 503, "no memory for a prediction of %zu bytes", text->size);
+    return gumbel_encode(generation->model->tokenizer, text->text, text->size, &options,
+                         generation->predicted, text->size, &generation->predicted_count,
+                         &error) == GUMBEL_OK ||
+           server_fail_with(failure, "prediction", &error);
 }
 
 static const char *grammar_field(const server_request *request) {
@@ -207,8 +229,9 @@ bool server_generation_start(server_generation *generation, const char *id_prefi
         return server_fail_with(failure, NULL, &error);
     return server_make_prompts(request, generation->model, limits->max_prompt_tokens, &generation->prompts,
                                failure) &&
-           constrain(generation, limits, failure) && begin_answers(generation, failure) &&
-           score_prompts(generation, failure) && submit_prompts(generation, limits, failure);
+           encode_prediction(generation, failure) && constrain(generation, limits, failure) &&
+           begin_answers(generation, failure) && score_prompts(generation, failure) &&
+           submit_prompts(generation, limits, failure);
 }
 
 /* ---- Events -------------------------------------------------------------------------------------------- */
@@ -291,6 +314,7 @@ void server_generation_free(server_generation *generation) {
     for (size_t i = 0; generation->scores && i < generation->prompts.count; i++)
         server_scores_free(&generation->scores[i]);
     free(generation->scores);
+    free(generation->predicted);
     server_prompts_free(&generation->prompts);
     if (generation->grammar)
         server_grammars_release(generation->model->grammars, generation->grammar);

@@ -20,6 +20,8 @@ typedef struct server_generation {
     server_scores *scores;   /* [prompts.count], owned; NULL: none are wanted */
     server_grammar *grammar; /* NULL: the answer is held to nothing */
     bool reasons;            /* thinking comes before what is held to the grammar */
+    int32_t *predicted;      /* [predicted_count] tokens of the request's prediction; owned */
+    size_t predicted_count;
     server_run run;
     server_answer *answers; /* of all prompts: those of the first one first */
     size_t answer_count, open_answers;
@@ -59,6 +61,7 @@ void server_generation_free(server_generation *generation);
 /* Tokens of the whole request. */
 typedef struct server_totals {
     uint64_t prompt, cached, generated, reasoning;
+    uint64_t drafted, accepted; /* draft tokens */
 } server_totals;
 
 server_totals server_count_tokens(const server_generation *generation);

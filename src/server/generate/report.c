@@ -14,6 +14,8 @@ server_totals server_count_tokens(const server_generation *generation) {
         const server_answer *answer = &generation->answers[i];
         totals.generated += answer->tokens;
         totals.reasoning += answer->reasoning_tokens;
+        totals.drafted += answer->usage.draft_tokens;
+        totals.accepted += answer->usage.accepted_tokens;
         if (i % generation->request.answers == 0)
             totals.cached += answer->usage.cached_tokens; /* the others begin with what the first one ran */
     }
@@ -34,6 +36,10 @@ json_t *server_timings_json(const server_generation *generation) {
                   (json_int_t)(totals.prompt - totals.cached), "queue_ms", 1e3 * usage->queue_seconds,
                   "prompt_ms", 1e3 * usage->prompt_seconds, "predicted_n", (json_int_t)totals.generated,
                   "predicted_ms", 1e3 * usage->answer_seconds);
+    if (totals.drafted > 0) {
+        json_object_set_new(timings, "draft_n", json_integer((json_int_t)totals.drafted));
+        json_object_set_new(timings, "draft_n_accepted", json_integer((json_int_t)totals.accepted));
+    }
     add_rate(timings, "prompt_per_second", run, usage->prompt_seconds);
     if (totals.generated > 1)
         add_rate(timings, "predicted_per_second", (double)(totals.generated - 1), usage->answer_seconds);

@@ -12,11 +12,18 @@ json_t *server_openai_object(const server_generation *generation, const char *ty
 
 json_t *server_openai_usage(const server_generation *generation) {
     const server_totals totals = server_count_tokens(generation);
-    return json_pack("{s:I, s:I, s:I, s:{s:I}, s:{s:I}}", "prompt_tokens", (json_int_t)totals.prompt,
-                     "completion_tokens", (json_int_t)totals.generated, "total_tokens",
-                     (json_int_t)(totals.prompt + totals.generated), "prompt_tokens_details", "cached_tokens",
-                     (json_int_t)totals.cached, "completion_tokens_details", "reasoning_tokens",
-                     (json_int_t)totals.reasoning);
+    json_t *usage = json_pack("{s:I, s:I, s:I, s:{s:I}, s:{s:I}}", "prompt_tokens", (json_int_t)totals.prompt,
+                              "completion_tokens", (json_int_t)totals.generated, "total_tokens",
+                              (json_int_t)(totals.prompt + totals.generated), "prompt_tokens_details",
+                              "cached_tokens", (json_int_t)totals.cached, "completion_tokens_details",
+                              "reasoning_tokens", (json_int_t)totals.reasoning);
+    json_t *details = json_object_get(usage, "completion_tokens_details");
+    if (generation->request.has_prediction && details) {
+        json_object_set_new(details, "accepted_prediction_tokens", json_integer((json_int_t)totals.accepted));
+        json_object_set_new(details, "rejected_prediction_tokens",
+                            json_integer((json_int_t)(totals.drafted - totals.accepted)));
+    }
+    return usage;
 }
 
 /* Appends the members of an object, which is taken over, without its braces. */

@@ -122,6 +122,10 @@ static void what_is_ours_by_another_name_works(void **state) {
     assert_true(parsed.reasoning.budget.given && parsed.reasoning.budget.value == 0);
     assert_int_equal(RUN("--max-model-len", "512"), CLI_PARSED);
     assert_int_equal(parsed.model.max_context.value, 512);
+    assert_int_equal(RUN("--num-draft-tokens", "5", "--spec-type", "ngram-mod"), CLI_PARSED);
+    assert_true(parsed.draft.most.value == 5 && cli_drafting(&parsed.draft) == GUMBEL_DRAFTING_LOOKUP);
+    assert_int_equal(RUN("--spec-type", "none"), CLI_PARSED);
+    assert_int_equal(cli_draft_tokens(&parsed.draft, 1), 0);
     assert_int_equal(RUN("-ub", "2048"), CLI_PARSED);
     assert_int_equal(parsed.model.prefill_chunk.value, 2048);
     assert_int_equal(RUN("--max-num-batched-tokens", "8192"), CLI_PARSED);
@@ -150,7 +154,7 @@ static void what_is_missing_says_what_to_use(void **state) {
         {"-sysf", "-sysf: --system \"$(cat FILE)\""},
         {"--kv-group-size", "--kv-group-size: codes of --cache q8 and q4 have a scale for 32 of them"},
         {"--mirostat", "--mirostat: the sampler has no such filter"},
-        {"-md", "-md: there is no speculative decoding"},
+        {"-md", "-md: there are no draft models in this version; run, chat and serve have --draft lookup"},
         {"--lora", "--lora: adapters are not read"},
         {"--list-devices", "--list-devices: gumbel inspect --backends"},
         {"--quantized-kv-start", "--quantized-kv-start: with --cache q8 or q4 all positions are codes"},
