@@ -6,6 +6,7 @@
  */
 #include "run/handles.h"
 #include "support/backend.h"
+#include "support/poison.h"
 #include "support/programs/random_program.h"
 #include "support/temporary.h"
 #include "support/test_arguments.h"
@@ -232,6 +233,39 @@ static void given_tokens_are_drafts(void **state) {
     gumbel_program_close(program);
 }
 
+/* A row without a token ends the answer where it would end it alone, and what comes next is the same. */
+static void rows_without_tokens_end_them(void **state) {
+    (void)state;
+    enum { POISON = 3, GIVEN = 12 };
+    gumbel_program *program = open_poisoned_program("qwen.json", POISON);
+    int32_t prompt[PROMPT], given[GIVEN], token;
+    random_tokens(5, 100, prompt, PROMPT);
+    random_tokens(6, 100, given, GIVEN);
+    for (uint32_t i = 0; i < PROMPT; i++)
+        prompt[i] += 20;
+    for (uint32_t i = 0; i < GIVEN; i++)
+        given[i] = i == 6 ? POISON : given[i] + 20;
+    gumbel_generate_options options = options_of(&settings[2], NULL, 0);
+    options.forced_tokens = given;
+    options.forced_count = GIVEN;
+    const pair p = make_pair(program, 9);
+    begin(&p, prompt, PROMPT, &options);
+    for (uint32_t i = 0; i <= 6; i++)
+        draw(&p, &token);
+    assert_int_equal(token, POISON);
+    for (uint32_t i = 0; i < 2; i++) {
+        gumbel_generated next = {.size = sizeof next};
+        assert_fails(gumbel_next(p.sessions[i], &next, &error), GUMBEL_ERROR_NUMERIC, &error,
+                     "request 0: the logits have a NaN");
+        assert_ok(gumbel_session_append(p.sessions[i], prompt, 1, &error), &error);
+    }
+    assert_same_sessions(&p);
+    assert_same_seeds(&p);
+    assert_true(stats_of(&p).accepted > 4);
+    destroy_pair(&p);
+    gumbel_program_close(program);
+}
+
 /* ---- In between ---------------------------------------------------------------------------------------- */
 
 static void fork_both(pair *p) {
@@ -424,6 +458,7 @@ int main(int argument_count, char **arguments) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers_are_the_same),
         cmocka_unit_test(given_tokens_are_drafts),
+        cmocka_unit_test(rows_without_tokens_end_them),
         cmocka_unit_test(sessions_stand_where_tokens_were_given),
         cmocka_unit_test(sessions_take_turns),
         cmocka_unit_test(answers_end_where_they_would),
