@@ -57,7 +57,7 @@ static void add_draft(gumbel_session *session, gumbel_request *request) {
     gb_drafter_propose(drafter, session->constraint, &session->engine->program->metadata.stop_tokens,
                        draft_room(session));
     const gb_draft *draft = &drafter->draft;
-    const size_t paying = gb_count_paying_rows(&session->engine->step_costs, 1, draft->chances, draft->count);
+    const size_t paying = gb_count_paying_rows(&session->engine->step_times, 1, draft->chances, draft->count);
     gb_drafter_keep(drafter, session->constraint, (uint32_t)paying);
     if (draft->count == 0)
         return;
@@ -105,7 +105,7 @@ static gumbel_status run_masked(gumbel_session *session, const gumbel_request *l
     const gumbel_status status = run_due_tokens(session, last, error);
     session->mask = (gb_mask_source){0};
     if (!is_prompt && status == GUMBEL_OK)
-        gb_step_costs_note(&session->engine->step_costs, 1 + (uint32_t)last->draft_count,
+        gb_step_times_note(&session->engine->step_times, 1 + (uint32_t)last->draft_count,
                            gb_seconds() - begun);
     return status;
 }

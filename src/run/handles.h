@@ -7,7 +7,7 @@
 
 #include "backends/backend.h"
 #include "program/program.h"
-#include "run/draft/step_costs.h"
+#include "run/draft/step_times.h"
 #include "run/mask_workers.h"
 
 #include <stdatomic.h>
@@ -110,7 +110,7 @@ struct gumbel_engine {
     gb_mask_workers *mask_workers; /* NULL: the threads of the backend make masks */
     gb_batch following;            /* the step after it, of one row */
     uint32_t most_following;       /* steps that are announced */
-    gb_step_costs step_costs;      /* of sessions that generate by themselves */
+    gb_step_times step_times;      /* of sessions that generate by themselves */
     int32_t following_position, following_row;
     bool following_generated;
     uint64_t following_seed;

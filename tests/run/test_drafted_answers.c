@@ -75,7 +75,7 @@ static gumbel_engine *make_engine(const gumbel_program *program, uint32_t drafts
                                            .snapshots = true,
                                            .draft_tokens = drafts};
     assert_ok(gumbel_engine_create(program, &options, &engine, &error), &error);
-    engine->step_costs.is_fixed = true;
+    engine->step_times.is_fixed = true;
     return engine;
 }
 

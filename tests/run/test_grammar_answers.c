@@ -58,7 +58,7 @@ static bundled open_bundled(const char *checkpoint, const char *sampler) {
     const gumbel_engine_options options = {
         .size = sizeof options, .slots = 8, .backend = GUMBEL_TEST_BACKEND, .draft_tokens = 6};
     assert_ok(gumbel_engine_create(b.program, &options, &b.engine, &error), &error);
-    b.engine->step_costs.is_fixed = true;
+    b.engine->step_times.is_fixed = true;
     const gumbel_grammar_options of_schema = {
         .size = sizeof of_schema, .kind = GUMBEL_GRAMMAR_JSON_SCHEMA, .text = schema};
     assert_ok(gumbel_grammar_create(b.tokenizer, &of_schema, &b.grammar, &error), &error);

@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "run/draft/acceptance.h"
 #include "run/draft/lookup.h"
-#include "run/draft/step_costs.h"
+#include "run/draft/step_times.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -129,30 +129,30 @@ static void chances_follow_what_was_seen(void **state) {
 
 static void costs_are_those_measured(void **state) {
     (void)state;
-    gb_step_costs costs = {0};
-    assert_true(gb_step_costs_of(&costs, 8) > gb_step_costs_of(&costs, 1));
-    gb_step_costs_note(&costs, 1, 4e-3);
-    gb_step_costs_note(&costs, 5, 8e-3);
-    assert_true(fabs(gb_step_costs_of(&costs, 1) - 4e-3) < 1e-9);
-    assert_true(fabs(gb_step_costs_of(&costs, 3) - 6e-3) < 1e-9);
-    assert_true(gb_step_costs_of(&costs, 9) > 8e-3);
+    gb_step_times times = {0};
+    assert_true(gb_step_times_of(&times, 8) > gb_step_times_of(&times, 1));
+    gb_step_times_note(&times, 1, 4e-3);
+    gb_step_times_note(&times, 5, 8e-3);
+    assert_true(fabs(gb_step_times_of(&times, 1) - 4e-3) < 1e-9);
+    assert_true(fabs(gb_step_times_of(&times, 3) - 6e-3) < 1e-9);
+    assert_true(gb_step_times_of(&times, 9) > 8e-3);
     for (int i = 0; i < 100; i++)
-        gb_step_costs_note(&costs, 1, 5e-3);
-    assert_true(fabs(gb_step_costs_of(&costs, 1) - 5e-3) < 1e-5);
-    gb_step_costs_note(&costs, 1, 5); /* one that the machine held up */
-    assert_true(gb_step_costs_of(&costs, 1) < 6e-3);
+        gb_step_times_note(&times, 1, 5e-3);
+    assert_true(fabs(gb_step_times_of(&times, 1) - 5e-3) < 1e-5);
+    gb_step_times_note(&times, 1, 5); /* one that the machine held up */
+    assert_true(gb_step_times_of(&times, 1) < 6e-3);
     for (int i = 0; i < 2000; i++)
-        gb_step_costs_note(&costs, 1, 5e-3);
-    assert_true(gb_step_costs_of(&costs, 5) < 7e-3); /* the 8 ms are too long ago */
+        gb_step_times_note(&times, 1, 5e-3);
+    assert_true(gb_step_times_of(&times, 5) < 7e-3); /* the 8 ms are too long ago */
 }
 
 static void rows_are_many_where_they_pay(void **state) {
     (void)state;
     static const float sure[MOST] = {0.9f, 0.8f, 0.7f, 0.6f, 0.5f, 0.45f, 0.4f, 0.35f}, never[MOST] = {0.01f};
-    gb_step_costs cheap = {0}, dear = {0};
+    gb_step_times cheap = {0}, dear = {0};
     for (uint32_t rows = 1; rows <= 16; rows++) {
-        gb_step_costs_note(&cheap, rows, 1 + 0.02 * rows);
-        gb_step_costs_note(&dear, rows, rows);
+        gb_step_times_note(&cheap, rows, 1 + 0.02 * rows);
+        gb_step_times_note(&dear, rows, rows);
     }
     assert_int_equal(gb_count_paying_rows(&cheap, 1, sure, MOST), MOST);
     assert_int_equal(gb_count_paying_rows(&cheap, 8, sure, MOST), MOST);
@@ -165,10 +165,10 @@ static void rows_are_many_where_they_pay(void **state) {
 static void rows_stop_where_a_step_gets_longer(void **state) {
     (void)state;
     static const float sure[MOST] = {0.9f, 0.8f, 0.7f, 0.6f, 0.5f, 0.4f, 0.3f, 0.2f};
-    gb_step_costs costs = {0};
+    gb_step_times times = {0};
     for (uint32_t rows = 1; rows <= 9; rows++)
-        gb_step_costs_note(&costs, rows, rows <= 4 ? 1 : 2);
-    assert_int_equal(gb_count_paying_rows(&costs, 1, sure, MOST), 3);
+        gb_step_times_note(&times, rows, rows <= 4 ? 1 : 2);
+    assert_int_equal(gb_count_paying_rows(&times, 1, sure, MOST), 3);
 }
 
 int main(void) {

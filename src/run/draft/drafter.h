@@ -10,7 +10,7 @@
 #include "run/constraint.h"
 #include "run/draft/acceptance.h"
 #include "run/draft/lookup.h"
-#include "run/draft/step_costs.h"
+#include "run/draft/step_times.h"
 
 enum { GB_MOST_DRAFT = 64 };
 

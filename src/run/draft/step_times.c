@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run/draft/step_costs.h"
+#include "run/draft/step_times.h"
 
 /* The least rows of each class. */
 static const uint32_t least_rows[GB_ROW_CLASSES] = {1,  2,  3,  4,   5,   6,   7,   8,   9,   10, 11,
@@ -18,13 +18,13 @@ static uint32_t class_of(uint32_t rows) {
     return found;
 }
 
-void gb_step_costs_note(gb_step_costs *costs, uint32_t rows, double seconds) {
+void gb_step_times_note(gb_step_times *times, uint32_t rows, double seconds) {
     const uint32_t c = class_of(rows);
-    double *known = &costs->seconds[c];
-    if (costs->is_fixed)
+    double *known = &times->seconds[c];
+    if (times->is_fixed)
         return;
-    costs->steps++;
-    costs->noted_at[c] = costs->steps;
+    times->steps++;
+    times->noted_at[c] = times->steps;
     if (*known <= 0) {
         *known = seconds;
         return;
@@ -34,37 +34,37 @@ void gb_step_costs_note(gb_step_costs *costs, uint32_t rows, double seconds) {
     *known += newest_weight * (clipped - *known);
 }
 
-static bool is_known(const gb_step_costs *costs, uint32_t c) {
-    return costs->seconds[c] > 0 && costs->steps - costs->noted_at[c] < lifetime;
+static bool is_known(const gb_step_times *times, uint32_t c) {
+    return times->seconds[c] > 0 && times->steps - times->noted_at[c] < lifetime;
 }
 
 /* Between two known classes on a line; above all of them as is usual; below them as the lowest. */
-double gb_step_costs_of(const gb_step_costs *costs, uint32_t rows) {
+double gb_step_times_of(const gb_step_times *times, uint32_t rows) {
     const uint32_t own = class_of(rows);
     uint32_t below = own + 1, above = own;
-    while (below > 0 && !is_known(costs, below - 1))
+    while (below > 0 && !is_known(times, below - 1))
         below--;
-    while (above < GB_ROW_CLASSES && !is_known(costs, above))
+    while (above < GB_ROW_CLASSES && !is_known(times, above))
         above++;
-    const double first = below > 0 ? costs->seconds[below - 1] : 1,
+    const double first = below > 0 ? times->seconds[below - 1] : 1,
                  first_rows = below > 0 ? least_rows[below - 1] : 1;
     if (below == own + 1)
         return first;
     if (above == GB_ROW_CLASSES)
         return first * (1 + usual_slope * (rows - first_rows) / (first_rows > 4 ? first_rows : 4));
-    const double last = costs->seconds[above];
+    const double last = times->seconds[above];
     if (below == 0)
         return last;
     return first + (last - first) * (rows - first_rows) / (least_rows[above] - first_rows);
 }
 
-size_t gb_count_paying_rows(const gb_step_costs *costs, uint32_t rows, const float *chances, size_t count) {
-    const double alone = rows / gb_step_costs_of(costs, rows);
+size_t gb_count_paying_rows(const gb_step_times *times, uint32_t rows, const float *chances, size_t count) {
+    const double alone = rows / gb_step_times_of(times, rows);
     double tokens = rows, best = alone * least_gain;
     size_t found = 0;
     for (size_t i = 0; i < count; i++) {
         tokens += (double)chances[i];
-        const double rate = tokens / gb_step_costs_of(costs, rows + 1 + (uint32_t)i);
+        const double rate = tokens / gb_step_times_of(times, rows + 1 + (uint32_t)i);
         if (rate > best) {
             best = rate;
             found = i + 1;

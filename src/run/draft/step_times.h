@@ -2,8 +2,8 @@
  *
  * What steps take by how many rows they have, as measured while they ran, and how many draft rows pay.
  */
-#ifndef GUMBEL_RUN_DRAFT_STEP_COSTS_H
-#define GUMBEL_RUN_DRAFT_STEP_COSTS_H
+#ifndef GUMBEL_RUN_DRAFT_STEP_TIMES_H
+#define GUMBEL_RUN_DRAFT_STEP_TIMES_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,21 +12,21 @@
 enum { GB_ROW_CLASSES = 32 };
 
 /* Zeroed at the start. */
-typedef struct gb_step_costs {
+typedef struct gb_step_times {
     double seconds[GB_ROW_CLASSES];    /* of a step; 0: not known */
     uint64_t noted_at[GB_ROW_CLASSES]; /* after how many steps */
     uint64_t steps;
     bool is_fixed; /* nothing is noted, so that what is drafted does not depend on the time (for tests) */
-} gb_step_costs;
+} gb_step_times;
 
 /* Notes that a step that only decodes took so long. rows >= 1. */
-void gb_step_costs_note(gb_step_costs *costs, uint32_t rows, double seconds);
+void gb_step_times_note(gb_step_times *times, uint32_t rows, double seconds);
 
 /* What a step of so many rows takes, in an unknown unit where nothing is known. rows >= 1. */
-double gb_step_costs_of(const gb_step_costs *costs, uint32_t rows);
+double gb_step_times_of(const gb_step_times *times, uint32_t rows);
 
 /* How many of `count` draft rows give the most tokens a second beside `rows` others, which give one each.
  * chances: [count] that a draft row's token is accepted, descending. 0 unless that is clearly more. */
-size_t gb_count_paying_rows(const gb_step_costs *costs, uint32_t rows, const float *chances, size_t count);
+size_t gb_count_paying_rows(const gb_step_times *times, uint32_t rows, const float *chances, size_t count);
 
 #endif
