@@ -5,9 +5,13 @@
 static const uint32_t least_rows[GB_ROW_CLASSES] = {1,  2,  3,  4,   5,   6,   7,   8,   9,   10, 11,
                                                     12, 13, 14, 15,  16,  17,  21,  25,  33,  41, 49,
                                                     65, 81, 97, 129, 161, 193, 257, 385, 513, 769};
-/* A single step that the machine held up counts for little, and what was measured long ago not at all. */
-static const double newest_weight = 0.125, most_change = 1.25, usual_slope = 0.16;
+/* A class's first steps count alike, later ones for little, and what was measured long ago not at all. */
+enum { SETTLED = 8 };
 static const uint64_t lifetime = 1024;
+/* One step may be held up by the machine, and the first one of its class makes what the others find. */
+static const double most_change = 1.25, most_surprise = 2;
+/* What is usual: a second row takes another path than one, and more add their arithmetic. */
+static const double usual_second = 0.2, usual_slope = 0.1;
 /* Gains within what measurements scatter by are none. */
 static const double least_gain = 1.02;
 
@@ -18,24 +22,21 @@ static uint32_t class_of(uint32_t rows) {
     return found;
 }
 
-void gb_step_times_note(gb_step_times *times, uint32_t rows, double seconds) {
-    const uint32_t c = class_of(rows);
-    double *known = &times->seconds[c];
-    if (times->is_fixed)
-        return;
-    times->steps++;
-    times->noted_at[c] = times->steps;
-    if (*known <= 0) {
-        *known = seconds;
-        return;
-    }
-    const double most = *known * most_change, least = *known / most_change;
-    const double clipped = seconds > most ? most : seconds < least ? least : seconds;
-    *known += newest_weight * (clipped - *known);
+static bool is_known(const gb_step_times *times, uint32_t c) {
+    return times->samples[c] > 0 && times->steps - times->noted_at[c] < lifetime;
 }
 
-static bool is_known(const gb_step_times *times, uint32_t c) {
-    return times->seconds[c] > 0 && times->steps - times->noted_at[c] < lifetime;
+static bool knows_any(const gb_step_times *times) {
+    for (uint32_t c = 0; c < GB_ROW_CLASSES; c++)
+        if (is_known(times, c))
+            return true;
+    return false;
+}
+
+/* Of a step with more rows than one that is known, by that one's. */
+static double usual_factor(double known_rows, double rows) {
+    const double each = known_rows > 4 ? usual_slope * 4 / known_rows : usual_slope;
+    return 1 + (known_rows < 2 ? usual_second : 0) + each * (rows - known_rows);
 }
 
 /* Between two known classes on a line; above all of them as is usual; below them as the lowest. */
@@ -51,11 +52,35 @@ double gb_step_times_of(const gb_step_times *times, uint32_t rows) {
     if (below == own + 1)
         return first;
     if (above == GB_ROW_CLASSES)
-        return first * (1 + usual_slope * (rows - first_rows) / (first_rows > 4 ? first_rows : 4));
+        return first * usual_factor(first_rows, rows);
     const double last = times->seconds[above];
     if (below == 0)
         return last;
     return first + (last - first) * (rows - first_rows) / (least_rows[above] - first_rows);
+}
+
+static double clip(const gb_step_times *times, uint32_t c, double seconds) {
+    const double known = times->seconds[c];
+    if (times->samples[c] == 0) {
+        const double most = most_surprise * gb_step_times_of(times, least_rows[c]);
+        return knows_any(times) && seconds > most ? most : seconds;
+    }
+    if (times->samples[c] < SETTLED)
+        return seconds;
+    return seconds > known * most_change ? known * most_change : seconds;
+}
+
+void gb_step_times_note(gb_step_times *times, uint32_t rows, double seconds) {
+    const uint32_t c = class_of(rows);
+    if (times->is_fixed)
+        return;
+    times->steps++;
+    if (!is_known(times, c))
+        times->samples[c] = 0;
+    const double clipped = clip(times, c, seconds);
+    times->samples[c] += times->samples[c] < SETTLED;
+    times->seconds[c] += (clipped - times->seconds[c]) / times->samples[c];
+    times->noted_at[c] = times->steps;
 }
 
 size_t gb_count_paying_rows(const gb_step_times *times, uint32_t rows, const float *chances, size_t count) {

@@ -13,7 +13,8 @@ enum { GB_ROW_CLASSES = 32 };
 
 /* Zeroed at the start. */
 typedef struct gb_step_times {
-    double seconds[GB_ROW_CLASSES];    /* of a step; 0: not known */
+    double seconds[GB_ROW_CLASSES];    /* of a step */
+    uint32_t samples[GB_ROW_CLASSES];  /* that they are from, as far as it matters */
     uint64_t noted_at[GB_ROW_CLASSES]; /* after how many steps */
     uint64_t steps;
     bool is_fixed; /* nothing is noted, so that what is drafted does not depend on the time (for tests) */
