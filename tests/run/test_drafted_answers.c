@@ -263,6 +263,13 @@ static void rows_without_tokens_end_them(void **state) {
     assert_same_seeds(&p);
     assert_true(stats_of(&p).accepted > 4);
     destroy_pair(&p);
+    const pair left = make_pair(program, 9); /* before that row has its turn */
+    begin(&left, prompt, PROMPT, &options);
+    for (uint32_t i = 0; i < 4; i++)
+        draw(&left, &token);
+    assert_same_seeds(&left);
+    assert_same_sessions(&left);
+    destroy_pair(&left);
     gumbel_program_close(program);
 }
 
@@ -346,6 +353,10 @@ static void meddle(pair *p, uint32_t what, int32_t token) {
         for (uint32_t i = 0; i < 2; i++)
             gumbel_session_set_seed(p->sessions[i], 77);
         break;
+    case 7:
+        for (uint32_t i = 0; i < 2; i++)
+            gumbel_session_reset(p->sessions[i]);
+        break;
     default: /* the next prompt follows at once */
         break;
     }
@@ -376,7 +387,7 @@ static void sessions_stand_where_tokens_were_given(void **state) {
     (void)state;
     for (uint32_t c = 0; c < CONFIGS; c++) {
         gumbel_program *program = open_random_program(configs[c], false);
-        for (uint32_t what = 0; what < 8; what++)
+        for (uint32_t what = 0; what < 9; what++)
             meddle_with_answers(program, what, what % 2 ? 3 : 0);
         gumbel_program_close(program);
     }

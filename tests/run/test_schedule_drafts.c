@@ -22,7 +22,7 @@ static void begin(bool recurrent, uint32_t step_tokens, bool caches) {
     memset(to, 0, sizeof to);
     begin_drafting_case(&c, SLOTS, step_tokens, CHUNK, recurrent, DRAFT,
                         (gumbel_scheduler_options){.no_prefix_cache = !caches});
-    c.schedule.step_times.is_fixed = true;
+    c.fake.step_times.is_fixed = true;
     for (uint32_t i = 0; i < SLOTS; i++) {
         fake_prompt(i, prompts[i], PROMPT);
         fake_answer(&c.fake, prompts[i], PROMPT, i + 1, answers[i], ANSWER + 1);

@@ -245,6 +245,7 @@ void fake_slots_init(fake_slots *fake, uint32_t slots, uint32_t step_tokens, uin
                                       .short_chunk = chunk,
                                       .vocab_size = FAKE_VOCABULARY,
                                       .stop_tokens = {.ids = &stop, .count = 1},
+                                      .step_times = &fake->step_times,
                                       .reuse = GB_REUSE_ALL,
                                       .needs_snapshots = recurrent};
     for (uint32_t i = 0; i < FAKE_SLOTS; i++)

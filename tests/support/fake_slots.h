@@ -35,6 +35,7 @@ typedef struct fake_slot {
 
 typedef struct fake_slots {
     gb_slots_of_engine base;
+    gb_step_times step_times;
     fake_slot slots[FAKE_SLOTS];
     uint32_t memory;    /* tokens of all slots, beyond which a step fails; 0: any number */
     bool fault_empties; /* the slots of a step that fails by FAKE_FAULT */

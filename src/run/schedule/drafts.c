@@ -70,7 +70,7 @@ static size_t choose(gb_serving_schedule *schedule, size_t listed, uint32_t rows
     most = most < listed ? most : listed;
     for (size_t i = 0; i < most; i++)
         schedule->draft_chances[i] = schedule->draft_rows[i].chance;
-    return gb_count_paying_rows(&schedule->step_times, rows, schedule->draft_chances, most);
+    return gb_count_paying_rows(schedule->slots->step_times, rows, schedule->draft_chances, most);
 }
 
 /* Gives the part its draft, and the masks of its rows. */

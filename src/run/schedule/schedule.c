@@ -295,7 +295,7 @@ static void run_step(gb_serving_schedule *schedule, size_t count) {
         return;
     }
     if (rows > 0)
-        gb_step_times_note(&schedule->step_times, rows, gb_schedule_now(schedule) - begun);
+        gb_step_times_note(schedule->slots->step_times, rows, gb_schedule_now(schedule) - begun);
     for (size_t i = 0; i < count; i++)
         deliver(schedule, i);
 }

@@ -37,9 +37,8 @@ typedef struct gb_serving_schedule {
     gumbel_result *results;    /* [most rows] of all parts, those of slots without one too */
     gb_draft_row *draft_rows;  /* [slots * draft_tokens] that could be verified */
     float *draft_chances;      /* [slots * draft_tokens] theirs */
-    gb_step_times step_times;
-    atomic_uint queued; /* answers that wait, those not yet added included */
-    bool is_short;      /* the device had no memory for a step: nobody begins until an answer ends */
+    atomic_uint queued;        /* answers that wait, those not yet added included */
+    bool is_short;             /* the device had no memory for a step: nobody begins until an answer ends */
     uint64_t host_bytes, spilled_bytes;
     gumbel_scheduler_stats counts; /* the totals */
 } gb_serving_schedule;

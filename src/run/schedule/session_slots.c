@@ -227,7 +227,7 @@ static uint32_t grain_of(const gumbel_engine *engine) {
     return grain > 1 && chunk < grain ? chunk : grain;
 }
 
-static gb_slots_of_engine describe(const gumbel_engine *engine) {
+static gb_slots_of_engine describe(gumbel_engine *engine) {
     const gb_metadata *metadata = &engine->program->metadata;
     gb_slots_of_engine slots = {.functions = &functions,
                                 .count = engine->slots,
@@ -242,6 +242,7 @@ static gb_slots_of_engine describe(const gumbel_engine *engine) {
                                 .vocab_size = (uint32_t)metadata->vocab_size,
                                 .max_bias = (uint32_t)metadata->max_bias,
                                 .stop_tokens = metadata->stop_tokens,
+                                .step_times = &engine->step_times,
                                 .reuse = engine->backend->reuse,
                                 .grain = grain_of(engine),
                                 .stages_snapshots = engine->backend->threads == 0};

@@ -9,6 +9,7 @@
 
 #include "backends/backend.h"
 #include "base/byte_buffer.h"
+#include "run/draft/step_times.h"
 
 /* One sequence's part of a step. */
 typedef struct gb_step_part {
@@ -88,6 +89,7 @@ struct gb_slots_of_engine {
     uint32_t most_following;                 /* steps that an engine begins ahead */
     uint32_t short_step_tokens, short_chunk; /* the same of steps that others wait for; no more than those */
     gb_token_list stop_tokens;
+    gb_step_times *step_times; /* of the engine; the scheduler notes them */
     gb_reuse reuse;
     uint32_t grain;        /* prompts must be cut at multiples of it, but for their ends; 0, 1: anywhere */
     bool needs_snapshots;  /* some state cannot be cut anywhere */
