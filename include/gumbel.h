@@ -955,8 +955,7 @@ GUMBEL_API gumbel_status gumbel_next(gumbel_session *session, gumbel_generated *
                                      gumbel_error *error);
 
 /* What drafts did since the last gumbel_generate of the session: all zero where it had none. Errors:
- * ARGUMENT.
- */
+ * ARGUMENT. */
 GUMBEL_API gumbel_status gumbel_session_draft_stats(const gumbel_session *session, gumbel_draft_stats *stats,
                                                     gumbel_error *error);
 
