@@ -52,8 +52,8 @@ size_t gb_matcher_history(const gb_matcher *matcher);
  * grammar is too ambiguous here), MEMORY; then words are undefined and the matcher stays as it is. */
 gumbel_status gb_matcher_mask(gb_matcher *matcher, uint32_t *words, gumbel_error *error);
 
-/* The one token that is allowed, or -1: several are, or none, or without makes_mask nobody has asked for the
- * mask of this place yet. */
+/* The one token that the mask allows, or -1: several are, or none, or its mask is not cached and makes_mask
+ * is false. Errors as of gb_matcher_mask give -1. */
 int32_t gb_matcher_forced(gb_matcher *matcher, bool makes_mask);
 
 /* Whether the answer may end here, or has ended. */

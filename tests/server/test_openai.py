@@ -38,7 +38,8 @@ class Predictions(unittest.TestCase):
         with Server() as server:
             def ask(**more):
                 return client_of(server).chat.completions.create(model="tiny", messages=ASK, seed=7, **more)
-            for content in (expected, [{"type": "text", "text": expected[:9]}, {"type": "text", "text": "goats"}], ""):
+            for content in (expected, [{"type": "text", "text": expected[:9]}, {"type": "text", "text": "goats"}], "",
+                            "\n", "x", "\ufdfa", "\U0001f410" * 3):
                 reply = ask(prediction={"type": "content", "content": content})
                 self.assertEqual(reply.choices[0].message.content, expected)
                 self.assertGreaterEqual(reply.usage.completion_tokens_details.rejected_prediction_tokens, 0)

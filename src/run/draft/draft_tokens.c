@@ -6,7 +6,7 @@
 enum { NOTICE = 256 };
 
 /* Of what recurrent states are behind each draft token, on a backend that keeps them whole. */
-static const uint64_t most_bytes = (uint64_t)2 << 30;
+static const uint64_t most_bytes = (uint64_t)1 << 30;
 
 static void lower(gumbel_engine_options *options, uint64_t most, const char *why) {
     char notice[NOTICE];

@@ -44,27 +44,18 @@ static gumbel_submission submission_of(const server_generation *generation, size
         .reasoning_budget = request->reasoning_budget,
         .drafting = request->drafting,
         .max_draft = request->max_draft,
-        .predicted_tokens = generation->predicted,
-        .predicted_count = generation->predicted_count,
+        .predicted_tokens = generation->predicted.tokens,
+        .predicted_count = generation->predicted.count,
     };
 }
 
-/* Encodes what the answer is likely to contain. A token has a byte at least. */
+/* Encodes what the answer is likely to contain. */
 static bool encode_prediction(server_generation *generation, server_failure *failure) {
     const gb_byte_buffer *text = &generation->request.predicted;
-    const gumbel_encode_options options = {.size = sizeof options};
-    gumbel_error error;
     if (text->failed)
         return server_fail(failure, 503, "no memory for a prediction");
-    if (text->size == 0)
-        return true;
-    generation->predicted = calloc(text->size, sizeof *generation->predicted);
-    if (!generation->predicted)
-        return server_fail(failure, 503, "no memory for a prediction of %zu bytes", text->size);
-    return gumbel_encode(generation->model->tokenizer, text->text, text->size, &options,
-                         generation->predicted, text->size, &generation->predicted_count,
-                         &error) == GUMBEL_OK ||
-           server_fail_with(failure, "prediction", &error);
+    return text->size == 0 || server_encode_text(generation->model, text->text, text->size, false, false,
+                                                 &generation->predicted, failure);
 }
 
 static const char *grammar_field(const server_request *request) {
@@ -314,7 +305,7 @@ void server_generation_free(server_generation *generation) {
     for (size_t i = 0; generation->scores && i < generation->prompts.count; i++)
         server_scores_free(&generation->scores[i]);
     free(generation->scores);
-    free(generation->predicted);
+    free(generation->predicted.tokens);
     server_prompts_free(&generation->prompts);
     if (generation->grammar)
         server_grammars_release(generation->model->grammars, generation->grammar);

@@ -20,8 +20,7 @@ typedef struct server_generation {
     server_scores *scores;   /* [prompts.count], owned; NULL: none are wanted */
     server_grammar *grammar; /* NULL: the answer is held to nothing */
     bool reasons;            /* thinking comes before what is held to the grammar */
-    int32_t *predicted;      /* [predicted_count] tokens of the request's prediction; owned */
-    size_t predicted_count;
+    server_prompt predicted; /* what the answer is likely to contain; its tokens are owned */
     server_run run;
     server_answer *answers; /* of all prompts: those of the first one first */
     size_t answer_count, open_answers;
