@@ -34,6 +34,7 @@ typedef struct answer {
 typedef struct side {
     gumbel_program *program;
     gumbel_tokenizer *tokenizer;
+    gumbel_engine *engine;
     gumbel_scheduler *scheduler;
     uint64_t asked;
 } side;
@@ -41,22 +42,23 @@ typedef struct side {
 static side open_side(const char *model, uint32_t drafts) {
     side s = {0};
     char checkpoint[512];
-    gumbel_engine *engine;
     const char *path = temporary_path("turns.gumbel");
     snprintf(checkpoint, sizeof checkpoint, "%s/%s", test_models_folder, model);
     assert_ok(gumbel_export(checkpoint, path, NULL, &error), &error);
     assert_ok(gumbel_program_open(path, &s.program, &error), &error);
     assert_ok(gumbel_tokenizer_create(s.program, &s.tokenizer, &error), &error);
     const gumbel_engine_options options = {.size = sizeof options, .slots = 3, .draft_tokens = drafts};
-    assert_ok(gumbel_engine_create(s.program, &options, &engine, &error), &error);
-    engine->step_times.is_fixed = true;
-    assert_ok(gumbel_scheduler_create(engine, NULL, &s.scheduler, &error), &error);
+    assert_ok(gumbel_engine_create(s.program, &options, &s.engine, &error), &error);
+    s.engine->step_times.is_fixed = true;
+    assert_ok(gumbel_scheduler_create(s.engine, NULL, &s.scheduler, &error), &error);
     return s;
 }
 
 static void close_side(side *s) {
     gumbel_scheduler_destroy(s->scheduler);
+    gumbel_engine_destroy(s->engine);
     gumbel_tokenizer_destroy(s->tokenizer);
+    gumbel_program_close(s->program);
 }
 
 static void handle_event(void *user, const gumbel_event *event) {
