@@ -594,6 +594,13 @@ typedef struct gumbel_engine_options {
                                rings of a program with windows have room for, and above 64 a multiple of 64.
                                0: as the backend likes and has memory for, and at least the program's; with
                                step_tokens just that */
+    /* Another program made ready, whose sessions guess tokens for those that gumbel_generate drives here, as
+     * far as draft_tokens goes; NULL: none. Of the same vocabulary, with its sampler, on any backend; with
+     * snapshots where it has recurrent states. The caller's: it must outlive this engine and is used by the
+     * thread that uses this one. A session that drafts takes one of its slots until it is destroyed; where
+     * there is none, or the engine fails, a notice says so and there are no such drafts. Where its context is
+     * shorter they end there. */
+    gumbel_engine *draft_engine;
 } gumbel_engine_options;
 
 /* Prepares a program for running: reserves caches and scratch, starts the threads. options may be NULL. The
@@ -864,10 +871,12 @@ GUMBEL_API bool gumbel_matcher_may_end(const gumbel_matcher *matcher);
  * time: each draft token is compared with the one that is drawn in its place. They need an engine with
  * draft_tokens. */
 typedef enum gumbel_drafting {
-    GUMBEL_DRAFTING_AUTO = 0,  /* the best that there is, as long as it pays */
-    GUMBEL_DRAFTING_OFF = 1,   /* nobody */
-    GUMBEL_DRAFTING_LOOKUP = 2 /* what followed the last tokens before, in the prompt, the answer or what is
-                                  predicted; and what a grammar forces */
+    GUMBEL_DRAFTING_AUTO = 0,   /* the best that there is, as long as it pays */
+    GUMBEL_DRAFTING_OFF = 1,    /* nobody */
+    GUMBEL_DRAFTING_LOOKUP = 2, /* what followed the last tokens before, in the prompt, the answer or what is
+                                   predicted; and what a grammar forces */
+    GUMBEL_DRAFTING_MODEL = 3   /* the engine's draft_engine, without which it is an ARGUMENT error; and what
+                                   a grammar forces. A scheduler has none: there it is LOOKUP */
 } gumbel_drafting;
 
 /* What became of drafts. */

@@ -283,6 +283,30 @@ gb_mask_source gb_constraint_mask(gb_constraint *constraint) {
     return (gb_mask_source){is_free ? NULL : make_rows, constraint};
 }
 
+static gumbel_status make_row_behind(gb_constraint *constraint, uint32_t *words) {
+    for (uint32_t i = 0; i < constraint->draft_count; i++)
+        GB_TRY(go_on(constraint, constraint->draft[i], NULL));
+    if (constraint->at.is_free)
+        fill_words(constraint, 0xFF);
+    else
+        GB_TRY(make_mask(constraint, NULL));
+    memcpy(words, constraint->words, constraint->row_words * sizeof *words);
+    return GUMBEL_OK;
+}
+
+/* Its error is nobody's: the draft ends there. */
+static void make_behind(void *user, uint32_t *words, uint32_t rows) {
+    gb_constraint *constraint = user;
+    const gb_place_of_answer place = constraint->at;
+    if (make_row_behind(constraint, words) != GUMBEL_OK)
+        memset(words, 0, rows * constraint->row_words * sizeof *words);
+    go_back(constraint, &place);
+}
+
+gb_mask_source gb_constraint_mask_behind(gb_constraint *constraint) {
+    return (gb_mask_source){make_behind, constraint};
+}
+
 gumbel_status gb_constraint_explain(const gb_constraint *constraint, gumbel_error *error) {
     char place[PLACE];
     if (constraint->error.status != GUMBEL_OK && constraint->error_row == 0)

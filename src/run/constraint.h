@@ -52,6 +52,10 @@ uint32_t gb_constraint_set_draft(gb_constraint *constraint, const int32_t *token
  * allowed where one cannot be made. */
 gb_mask_source gb_constraint_mask(gb_constraint *constraint);
 
+/* The same for the token behind the whole draft alone, as one row; it is made even where any token is
+ * allowed. */
+gb_mask_source gb_constraint_mask_behind(gb_constraint *constraint);
+
 /* Why the row under the mask of the next token has none: that mask's error, or what the grammar expects. */
 gumbel_status gb_constraint_explain(const gb_constraint *constraint, gumbel_error *error);
 

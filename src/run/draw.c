@@ -4,7 +4,10 @@
 #include "base/clock.h"
 #include "run/constraint.h"
 #include "run/draft/drafter.h"
+#include "run/draft/model.h"
 #include "run/drawn_ahead.h"
+
+#include <stdio.h>
 
 /* ---- What is due --------------------------------------------------------------------------------------- */
 
@@ -49,16 +52,56 @@ static uint32_t draft_room(const gumbel_session *session) {
     return room > 0 ? room - 1 : 0;
 }
 
+/* Its guesses are a help that an answer can do without. */
+static void give_up_model(gb_drafter *drafter, const gumbel_engine *engine, const gumbel_error *why) {
+    char notice[GUMBEL_MESSAGE_BYTES + 64];
+    drafter->model = NULL;
+    snprintf(notice, sizeof notice, "no more drafts of the draft model for this answer: %s", why->message);
+    if (engine->log)
+        engine->log(engine->log_user, GUMBEL_LOG_INFO, notice);
+}
+
+/* Where steps are still ahead it only says that its guesses pay, so that no more are begun. Returns how many
+ * rows to keep. */
+static uint32_t draft_by_model(const gumbel_session *session, uint32_t count) {
+    gb_drafter *drafter = session->drafter;
+    gumbel_error error;
+    if (drafter->ahead > 0)
+        return count;
+    const gumbel_status status =
+        gb_draft_model_guess(session, session->constraint, count, drafter->draft.tokens, &count, &error);
+    gb_drafter_take_model(drafter, count);
+    if (status == GUMBEL_OK)
+        return count;
+    give_up_model(drafter, session->engine, &error);
+    drafter->draft.count = 0;
+    return 0;
+}
+
+/* Of what is proposed and what the draft model would guess, takes what gives the most tokens a second.
+ * Returns how many rows it has. */
+static uint32_t choose_draft(const gumbel_session *session, uint32_t most) {
+    gb_drafter *drafter = session->drafter;
+    const gb_step_times *times = &session->engine->step_times;
+    if (drafter->model) {
+        const uint32_t room = gb_draft_model_room(session);
+        const uint32_t of_model = gb_drafter_model_tokens(drafter, times, most < room ? most : room,
+                                                          gb_draft_model_cost(session->engine));
+        if (of_model > 0)
+            return draft_by_model(session, of_model);
+    }
+    return (uint32_t)gb_count_paying_rows(times, 1, drafter->draft.chances, drafter->draft.count);
+}
+
 /* Chooses the draft of the next step and gives it to the request. A prompt's has none. */
 static void add_draft(gumbel_session *session, gumbel_request *request) {
     gb_drafter *drafter = session->drafter;
     if (!drafter || session->generation.prompt_done < session->generation.prompt_count)
         return;
-    gb_drafter_propose(drafter, session->constraint, &session->engine->program->metadata.stop_tokens,
-                       draft_room(session));
+    const uint32_t most = draft_room(session);
     const gb_draft *draft = &drafter->draft;
-    const size_t paying = gb_count_paying_rows(&session->engine->step_times, 1, draft->chances, draft->count);
-    gb_drafter_keep(drafter, session->constraint, (uint32_t)paying);
+    gb_drafter_propose(drafter, session->constraint, &session->engine->program->metadata.stop_tokens, most);
+    gb_drafter_keep(drafter, session->constraint, choose_draft(session, most));
     if (draft->count == 0)
         return;
     request->draft = draft->tokens;

@@ -2,8 +2,10 @@
 #include "backends/backends.h"
 #include "base/memory.h"
 #include "base/versioned.h"
+#include "program/costs.h"
 #include "program/verify/verifier.h"
 #include "run/draft/draft_tokens.h"
+#include "run/draft/model.h"
 #include "run/handles.h"
 #include "run/prefill_chunk.h"
 
@@ -56,6 +58,8 @@ static gumbel_status settle_options(const gb_program *program, const gumbel_engi
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
                        "context of %u positions: the program was exported for at most %llu (--max-context)",
                        options->max_context, (unsigned long long)metadata->max_context);
+    if (options->draft_engine)
+        GB_TRY(gb_check_draft_engine(program, options->draft_engine, error));
     if (options->slots == 0)
         options->slots = 1;
     if (options->max_context == 0)
@@ -114,6 +118,26 @@ static bool reserve_sessions(gumbel_engine *engine) {
         engine->sessions[i].bias = engine->bias_storage + (size_t)i * max_bias;
     }
     return true;
+}
+
+/* Its steps read their weights alone, as those of this engine do. */
+static double usual_draft_cost(const gb_program *program, const gb_program *draft) {
+    const gumbel_step_shape shape = {.size = sizeof shape, .sequences = 1, .tokens = 1, .wants_tokens = true};
+    gumbel_step_costs own = {.size = sizeof own}, of_draft = {.size = sizeof of_draft};
+    gb_program_costs(program, &shape, &own);
+    gb_program_costs(draft, &shape, &of_draft);
+    return own.weight_bytes > 0 ? of_draft.weight_bytes / own.weight_bytes : 1;
+}
+
+static bool reserve_draft_models(gumbel_engine *engine, gumbel_engine *draft_engine) {
+    if (!draft_engine)
+        return true;
+    engine->draft_engine = draft_engine;
+    engine->draft_cost = usual_draft_cost(engine->program, draft_engine->program);
+    engine->draft_models = gb_draft_models_create(engine->slots);
+    for (uint32_t i = 0; engine->draft_models && i < engine->slots; i++)
+        engine->sessions[i].draft_model = &engine->draft_models[i];
+    return engine->draft_models != NULL;
 }
 
 /* How many steps are announced: as many as the backend begins, and as rings have room for without losing a
@@ -201,6 +225,8 @@ static void use_options(gumbel_engine *engine, const settled_options *settled) {
     engine->short_step_tokens = settled->short_step_tokens;
     engine->draft_tokens = options->draft_tokens;
     engine->snapshots = options->snapshots;
+    engine->log = options->log;
+    engine->log_user = options->log_user;
 }
 
 gumbel_status gumbel_engine_create(const gumbel_program *program, const gumbel_engine_options *given,
@@ -217,7 +243,8 @@ gumbel_status gumbel_engine_create(const gumbel_program *program, const gumbel_e
     const gb_backend_options backend_options = backend_options_of(&settled);
     made->most_rows = gb_most_rows(&backend_options);
     gumbel_status status =
-        reserve_batch(made, made->most_rows) && reserve_sessions(made)
+        reserve_batch(made, made->most_rows) && reserve_sessions(made) &&
+                reserve_draft_models(made, settled.values.draft_engine)
             ? create_backend(made, settled.entry, &backend_options, error)
             : gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for %u sessions of %u positions", made->slots,
                       made->max_context);
@@ -235,8 +262,11 @@ gumbel_status gumbel_engine_create(const gumbel_program *program, const gumbel_e
 void gumbel_engine_destroy(gumbel_engine *engine) {
     if (!engine)
         return;
-    for (uint32_t i = 0; engine->sessions && i < engine->slots; i++)
+    for (uint32_t i = 0; engine->sessions && i < engine->slots; i++) {
         gb_session_forget_generation(&engine->sessions[i]);
+        gb_draft_model_end(engine->sessions[i].draft_model);
+    }
+    gb_free(engine->draft_models);
     gb_mask_workers_destroy(engine->mask_workers);
     if (engine->backend)
         engine->backend->functions->destroy(engine->backend);

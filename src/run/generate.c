@@ -6,6 +6,7 @@
 #include "base/versioned.h"
 #include "run/constraint.h"
 #include "run/draft/drafter.h"
+#include "run/draft/model.h"
 #include "run/draw.h"
 #include "run/drawn_ahead.h"
 #include "text/decode/detokenizer.h"
@@ -58,6 +59,9 @@ static gumbel_status check_generate(const gumbel_session *session, const int32_t
                        "a prompt of %zu tokens after position %u: the context holds %u", count + pending,
                        session->position, engine->max_context);
     GB_TRY(check_predicted(engine, options, error));
+    if (options->drafting == GUMBEL_DRAFTING_MODEL && !engine->draft_engine)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                       "generate: drafting by a model needs an engine created with draft_engine");
     if (options->snapshot && !engine->snapshots)
         return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
                        "generate: option snapshot needs an engine created with snapshots");
@@ -133,6 +137,8 @@ static gumbel_status make_drafter(const gumbel_session *session, const gumbel_ge
         gb_drawn_ahead_free(ahead);
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for drafts");
     }
+    if (session->draft_model && options->drafting != GUMBEL_DRAFTING_LOOKUP)
+        gb_drafter_use_model(*drafter, session->draft_model, options->drafting == GUMBEL_DRAFTING_MODEL);
     gb_drafter_add(*drafter, session->tokens, session->position);
     if (session->pending_token >= 0)
         gb_drafter_add(*drafter, &session->pending_token, 1);

@@ -72,11 +72,12 @@ struct gumbel_session {
     gb_lookahead lookahead;
     gb_mask_source mask;      /* of the step that the caller runs, where its request has none; else none */
     gumbel_detokenizer *text; /* of the generation begun last; NULL: it gives no text */
-    struct gb_constraint *constraint; /* likewise; NULL: it is held to no grammar */
-    struct gb_drafter *drafter;       /* likewise; NULL: it has no drafts */
-    gb_drawn_ahead ahead;             /* likewise */
-    int32_t *prompt;                  /* [max_context + 1] the generation's tokens still to run */
-    gumbel_bias *bias;                /* [max_bias] of the generation */
+    struct gb_constraint *constraint;   /* likewise; NULL: it is held to no grammar */
+    struct gb_drafter *drafter;         /* likewise; NULL: it has no drafts */
+    gb_drawn_ahead ahead;               /* likewise */
+    struct gb_draft_model *draft_model; /* another program that guesses; NULL: the engine has none */
+    int32_t *prompt;                    /* [max_context + 1] the generation's tokens still to run */
+    gumbel_bias *bias;                  /* [max_bias] of the generation */
 };
 
 /* A step's requests in this version's form, and what they get; arrays of as many as there are slots, by
@@ -107,10 +108,15 @@ struct gumbel_engine {
     gb_batch_arrays arrays;       /* of its batch */
     gb_batch batch;
     gb_late_masks *late_masks;
-    gb_mask_workers *mask_workers; /* NULL: the threads of the backend make masks */
-    gb_batch following;            /* the step after it, of one row */
-    uint32_t most_following;       /* steps that are announced */
-    gb_step_times step_times;      /* of sessions that generate by themselves */
+    gb_mask_workers *mask_workers;       /* NULL: the threads of the backend make masks */
+    gb_batch following;                  /* the step after it, of one row */
+    uint32_t most_following;             /* steps that are announced */
+    gb_step_times step_times;            /* of sessions that generate by themselves */
+    gumbel_engine *draft_engine;         /* the caller's; NULL: none */
+    struct gb_draft_model *draft_models; /* [slots] */
+    double draft_cost;                   /* of a guess, where no time is known, in steps of this engine */
+    gumbel_log_callback log;             /* NULL: no notices */
+    void *log_user;
     int32_t following_position, following_row;
     bool following_generated;
     uint64_t following_seed;

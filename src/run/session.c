@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "run/draft/model.h"
 #include "run/drawn_ahead.h"
 
 #include <string.h>
@@ -25,6 +26,7 @@ void gumbel_session_destroy(gumbel_session *session) {
         return;
     gb_session_clear(session);
     gb_session_forget_generation(session);
+    gb_draft_model_end(session->draft_model);
     session->in_use = false;
 }
 

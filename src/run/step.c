@@ -36,10 +36,12 @@ static void add_tokens(gumbel_engine *engine, const gumbel_request *request) {
 }
 
 /* The position from which on tokens were generated, once the request's have been run. A session goes on
- * generating while it is given nothing but the token that it drew. */
+ * generating while it is given nothing but the token that it drew, or tokens of its answer again. */
 static uint32_t generated_from(const gumbel_request *request) {
     const gumbel_session *session = request->session;
-    const bool goes_on = request->token_count == 1 && request->tokens[0] == session->drawn_token;
+    const bool goes_on = session->is_repeating
+                             ? gb_request_generated(request, (uint32_t)request->token_count - 1)
+                             : request->token_count == 1 && request->tokens[0] == session->drawn_token;
     return goes_on ? session->generated_from : begin_of(request) + (uint32_t)request->token_count;
 }
 

@@ -2,6 +2,7 @@
 #include "run/draft/drafter.h"
 
 #include "base/memory.h"
+#include "run/draft/model.h"
 
 enum { ALERT_STEPS = 16 };
 
@@ -16,8 +17,15 @@ gb_drafter *gb_drafter_create(uint32_t most, const int32_t *predicted, size_t pr
     drafter->most = most < GB_MOST_DRAFT ? most : GB_MOST_DRAFT;
     drafter->stats.size = sizeof drafter->stats;
     drafter->alert = predicted_count > 0 ? ALERT_STEPS : 0;
+    drafter->looks_up = true;
     gb_lookup_add(&drafter->lookup, predicted, predicted_count);
     return drafter;
+}
+
+void gb_drafter_use_model(gb_drafter *drafter, gb_draft_model *model, bool alone) {
+    drafter->model = model;
+    drafter->looks_up = !alone;
+    drafter->alert = ALERT_STEPS;
 }
 
 void gb_drafter_destroy(gb_drafter *drafter) {
@@ -43,7 +51,7 @@ static void add_forced(gb_drafter *drafter, gb_constraint *constraint, uint32_t 
 
 static void add_lookup(gb_drafter *drafter, uint32_t most) {
     gb_draft *draft = &drafter->draft;
-    draft->matching = gb_lookup_find(&drafter->lookup, draft->tokens, most);
+    draft->matching = drafter->looks_up ? gb_lookup_find(&drafter->lookup, draft->tokens, most) : 0;
     float chance = 1;
     for (uint32_t i = 0; draft->matching > 0 && i < most; i++) {
         chance *= gb_acceptance_chance(&drafter->acceptance, draft->matching + i);
@@ -63,13 +71,43 @@ void gb_drafter_propose(gb_drafter *drafter, gb_constraint *constraint, const gb
                         uint32_t most) {
     gb_draft *draft = &drafter->draft;
     most = most < drafter->most ? most : drafter->most;
+    draft->is_of_model = false;
     gb_acceptance_fade(&drafter->acceptance);
+    if (drafter->model)
+        gb_acceptance_fade(&drafter->model->acceptance);
     add_forced(drafter, constraint, most);
     if (draft->count == 0)
         add_lookup(drafter, most);
     cut_at_stop(draft, stop_tokens);
     if (constraint)
         draft->count = gb_constraint_set_draft(constraint, draft->tokens, draft->count);
+}
+
+/* That the model's guesses up to each place are accepted. */
+static void set_chances(const gb_acceptance *acceptance, float *chances, uint32_t count) {
+    float chance = 1;
+    for (uint32_t i = 0; i < count; i++)
+        chances[i] = chance *= gb_acceptance_chance(acceptance, i);
+}
+
+uint32_t gb_drafter_model_tokens(const gb_drafter *drafter, const gb_step_times *times, uint32_t most,
+                                 double each) {
+    const gb_draft *draft = &drafter->draft;
+    float chances[GB_MOST_DRAFT];
+    if (!drafter->model || draft->forced_count > 0)
+        return 0;
+    most = most < drafter->most ? most : drafter->most;
+    set_chances(&drafter->model->acceptance, chances, most);
+    const gb_paying_rows of_model = gb_find_paying_rows(times, 1, chances, most, each);
+    const gb_paying_rows proposed = gb_find_paying_rows(times, 1, draft->chances, draft->count, 0);
+    return of_model.rate > proposed.rate ? (uint32_t)of_model.count : 0;
+}
+
+void gb_drafter_take_model(gb_drafter *drafter, uint32_t count) {
+    gb_draft *draft = &drafter->draft;
+    draft->count = count;
+    draft->is_of_model = true;
+    set_chances(&drafter->model->acceptance, draft->chances, count);
 }
 
 void gb_drafter_keep(gb_drafter *drafter, gb_constraint *constraint, uint32_t count) {
@@ -109,7 +147,8 @@ void gb_draft_stats_note(gumbel_draft_stats *stats, uint32_t count, uint32_t acc
 void gb_drafter_note(gb_drafter *drafter, uint32_t accepted) {
     const gb_draft *draft = &drafter->draft;
     gb_draft_stats_note(&drafter->stats, draft->count, accepted);
+    gb_acceptance *acceptance = draft->is_of_model ? &drafter->model->acceptance : &drafter->acceptance;
     for (uint32_t i = draft->forced_count; i < draft->count && i <= accepted; i++)
-        gb_acceptance_note(&drafter->acceptance, draft->matching + i, i < accepted);
+        gb_acceptance_note(acceptance, draft->is_of_model ? i : draft->matching + i, i < accepted);
     drafter->draft.count = 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Guesses of an answer's next tokens, for its step to verify: the tokens that its grammar forces, or else
- * what a lookup finds. A guess changes no token, only how many steps an answer takes.
+ * what a lookup finds or a draft model draws. A guess changes no token, only how many steps an answer takes.
  */
 #ifndef GUMBEL_RUN_DRAFT_DRAFTER_H
 #define GUMBEL_RUN_DRAFT_DRAFTER_H
@@ -21,6 +21,7 @@ typedef struct gb_draft {
     uint32_t count;
     uint32_t forced_count; /* of them, the first ones, that nothing else may be drawn for */
     uint32_t matching;     /* tokens that speak for the first of the others */
+    bool is_of_model;      /* the draft model has drawn them */
 } gb_draft;
 
 /* Of one answer. */
@@ -31,12 +32,17 @@ typedef struct gb_drafter {
     uint32_t most;  /* tokens of a draft */
     uint32_t alert; /* steps without a draft until the backend may begin steps ahead */
     uint32_t ahead; /* steps that it may have begun */
+    bool looks_up;
+    struct gb_draft_model *model; /* of the session; NULL: none, or it has failed */
     gumbel_draft_stats stats;
 } gb_drafter;
 
 /* A drafter of an answer that begins. predicted [predicted_count] (may be NULL) is what it may contain. NULL:
  * there is no memory. One thread at a time, as all of this. */
 gb_drafter *gb_drafter_create(uint32_t most, const int32_t *predicted, size_t predicted_count);
+
+/* Lets a model guess too, or it alone beside a grammar. */
+void gb_drafter_use_model(gb_drafter *drafter, struct gb_draft_model *model, bool alone);
 
 /* NULL is allowed. */
 void gb_drafter_destroy(gb_drafter *drafter);
@@ -48,6 +54,14 @@ void gb_drafter_add(gb_drafter *drafter, const int32_t *tokens, size_t count);
  * from a stop token on. */
 void gb_drafter_propose(gb_drafter *drafter, gb_constraint *constraint, const gb_token_list *stop_tokens,
                         uint32_t most);
+
+/* How many tokens pay to be drawn by the model in place of the proposed ones, so many at most; each costs so
+ * much. 0: none, or those that are proposed pay more. */
+uint32_t gb_drafter_model_tokens(const gb_drafter *drafter, const gb_step_times *times, uint32_t most,
+                                 double each);
+
+/* The model has drawn so many tokens into drafter->draft, in place of the proposed ones. */
+void gb_drafter_take_model(gb_drafter *drafter, uint32_t count);
 
 /* Keeps the draft's first tokens alone, and lets the constraint make their masks. Where the backend has begun
  * steps ahead, which a draft would waste, there is none yet. */

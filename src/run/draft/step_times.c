@@ -26,7 +26,7 @@ static bool is_known(const gb_step_times *times, uint32_t c) {
     return times->samples[c] > 0 && times->steps - times->noted_at[c] < lifetime;
 }
 
-static bool knows_any(const gb_step_times *times) {
+bool gb_step_times_are_known(const gb_step_times *times) {
     for (uint32_t c = 0; c < GB_ROW_CLASSES; c++)
         if (is_known(times, c))
             return true;
@@ -63,7 +63,7 @@ static double clip(const gb_step_times *times, uint32_t c, double seconds) {
     const double known = times->seconds[c];
     if (times->samples[c] == 0) {
         const double most = most_surprise * gb_step_times_of(times, least_rows[c]);
-        return knows_any(times) && seconds > most ? most : seconds;
+        return gb_step_times_are_known(times) && seconds > most ? most : seconds;
     }
     if (times->samples[c] < SETTLED)
         return seconds;
@@ -83,17 +83,20 @@ void gb_step_times_note(gb_step_times *times, uint32_t rows, double seconds) {
     times->noted_at[c] = times->steps;
 }
 
-size_t gb_count_paying_rows(const gb_step_times *times, uint32_t rows, const float *chances, size_t count) {
+gb_paying_rows gb_find_paying_rows(const gb_step_times *times, uint32_t rows, const float *chances,
+                                   size_t count, double each) {
     const double alone = rows / gb_step_times_of(times, rows);
-    double tokens = rows, best = alone * least_gain;
-    size_t found = 0;
+    gb_paying_rows best = {.rate = alone * least_gain};
+    double tokens = rows;
     for (size_t i = 0; i < count; i++) {
         tokens += (double)chances[i];
-        const double rate = tokens / gb_step_times_of(times, rows + 1 + (uint32_t)i);
-        if (rate > best) {
-            best = rate;
-            found = i + 1;
-        }
+        const double seconds = gb_step_times_of(times, rows + 1 + (uint32_t)i) + (double)(i + 1) * each;
+        if (tokens / seconds > best.rate)
+            best = (gb_paying_rows){.count = i + 1, .rate = tokens / seconds};
     }
-    return found;
+    return best;
+}
+
+size_t gb_count_paying_rows(const gb_step_times *times, uint32_t rows, const float *chances, size_t count) {
+    return gb_find_paying_rows(times, rows, chances, count, 0).count;
 }

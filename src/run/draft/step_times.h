@@ -23,11 +23,25 @@ typedef struct gb_step_times {
 /* Notes that a step that only decodes took so long. rows >= 1. */
 void gb_step_times_note(gb_step_times *times, uint32_t rows, double seconds);
 
+/* Whether any time is known, so that they are in seconds. */
+bool gb_step_times_are_known(const gb_step_times *times);
+
 /* What a step of so many rows takes, in an unknown unit where nothing is known. rows >= 1. */
 double gb_step_times_of(const gb_step_times *times, uint32_t rows);
 
+/* Draft rows that pay, and the tokens a unit of time with them; count 0: none, and what they had to beat. */
+typedef struct gb_paying_rows {
+    size_t count;
+    double rate;
+} gb_paying_rows;
+
 /* How many of `count` draft rows give the most tokens a second beside `rows` others, which give one each.
- * chances: [count] that a draft row's token is accepted, descending. 0 unless that is clearly more. */
+ * chances: [count] that a draft row's token is accepted, descending. each: what guessing one token takes
+ * before the step. 0 unless that is clearly more. */
+gb_paying_rows gb_find_paying_rows(const gb_step_times *times, uint32_t rows, const float *chances,
+                                   size_t count, double each);
+
+/* The same for guesses that take no time. */
 size_t gb_count_paying_rows(const gb_step_times *times, uint32_t rows, const float *chances, size_t count);
 
 #endif
