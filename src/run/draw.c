@@ -78,19 +78,23 @@ static uint32_t draft_by_model(const gumbel_session *session, uint32_t count) {
     return 0;
 }
 
-/* Of what is proposed and what the draft model would guess, takes what gives the most tokens a second.
- * Returns how many rows it has. */
+/* Of what is proposed and what the draft model would guess, takes what gives the most tokens a second. A
+ * model that guessed from the first step on would leave nothing to compare with. Returns how many rows it
+ * has. */
 static uint32_t choose_draft(const gumbel_session *session, uint32_t most) {
     gb_drafter *drafter = session->drafter;
+    const gb_draft *draft = &drafter->draft;
     const gb_step_times *times = &session->engine->step_times;
-    if (drafter->model) {
-        const uint32_t room = gb_draft_model_room(session);
-        const uint32_t of_model = gb_drafter_model_tokens(drafter, times, most < room ? most : room,
-                                                          gb_draft_model_cost(session->engine));
-        if (of_model > 0)
-            return draft_by_model(session, of_model);
-    }
-    return (uint32_t)gb_count_paying_rows(times, 1, drafter->draft.chances, drafter->draft.count);
+    const uint32_t paying = (uint32_t)gb_count_paying_rows(times, 1, draft->chances, draft->count);
+    if (!drafter->model || draft->forced_count > 0 || !gb_step_times_are_settled(times, 1))
+        return paying;
+    const uint32_t room = gb_draft_model_room(session), limit = drafter->most;
+    most = most < room ? most : room;
+    most = most < limit ? most : limit;
+    uint32_t count = gb_drafter_model_tokens(drafter, times, most, gb_draft_model_cost(session->engine));
+    if (count == 0 && paying == 0 && drafter->ahead == 0)
+        count = gb_draft_model_probe(session, most);
+    return count > 0 ? draft_by_model(session, count) : paying;
 }
 
 /* Chooses the draft of the next step and gives it to the request. A prompt's has none. */

@@ -233,6 +233,26 @@ static void programs_without_a_sampler(void **state) {
 }
 
 /* The largest logit is the token that a greedy run begins with. */
+/* It changes no token, and one that cannot guess is refused. */
+static void another_program_guesses(void **state) {
+    (void)state;
+    char *alone = sample("5", "1.5");
+    char *guessed = output_of(GUMBEL(NULL, "run", "-m", program, "--tokens", "2,17,99", "--print-tokens",
+                                     "-n", "24", "--temp", "1.5", "-s", "5", "--ignore-eos", "--draft",
+                                     "model", "--draft-model", program));
+    assert_string_equal(alone, guessed);
+    free(alone);
+    free(guessed);
+    command_result result = GUMBEL(NULL, "run", program, "--tokens", "2", "--draft", "model");
+    assert_status(result, 1);
+    assert_has(result.errors, "--draft model needs the program that guesses: --draft-model PROGRAM");
+    free_result(&result);
+    result = GUMBEL(NULL, "run", program, "--tokens", "2", "--draft-model", logits_program);
+    assert_status(result, 1);
+    assert_has(result.errors, "draft_engine: its program was exported with --logits and draws no tokens");
+    free_result(&result);
+}
+
 static void logits_of_the_last_token(void **state) {
     (void)state;
     const char *path = temporary_path("row.npy");
@@ -336,6 +356,7 @@ int main(void) {
         cmocka_unit_test(text_stops_at_128_tokens_and_says_so),
         cmocka_unit_test(a_full_context_ends_the_answer),
         cmocka_unit_test(programs_without_a_sampler),
+        cmocka_unit_test(another_program_guesses),
         cmocka_unit_test(logits_of_the_last_token),
         cmocka_unit_test(text_to_ids_and_back),
         cmocka_unit_test(special_tokens_in_text_are_text),

@@ -93,6 +93,7 @@ gumbel_status cli_chat_apply_settings(cli_chat *chat, gumbel_error *error) {
     int64_t limit = chat->arguments.chat.max_new_tokens.value;
     conversation->max_new_tokens = limit > 0 ? (uint32_t)limit : 0;
     cli_read_stops(&chat->arguments.stop, &conversation->stops);
+    conversation->drafting = cli_drafting(&chat->arguments.draft);
     conversation->reasons = chat->arguments.template.thinking == GUMBEL_THINKING_ON;
     conversation->has_reasoning_budget =
         cli_has_reasoning_budget(&chat->arguments.reasoning, &conversation->reasoning_budget);

@@ -36,6 +36,7 @@ static gumbel_status generate(cli_conversation *conversation, const int32_t *tok
         .stop_in_answer = true,
         .has_reasoning_budget = conversation->has_reasoning_budget,
         .reasoning_budget = conversation->reasoning_budget,
+        .drafting = conversation->drafting,
     };
     cli_generator *generator = &conversation->generator;
     gumbel_status status = cli_apply_stops(&conversation->stops, &options, error);

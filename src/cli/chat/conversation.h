@@ -25,6 +25,7 @@ typedef struct cli_conversation {
     bool reasons;              /* a reply may begin with reasoning before it follows the grammar */
     bool has_reasoning_budget; /* likewise of gumbel_generate_options */
     uint32_t reasoning_budget;
+    gumbel_drafting drafting;
     uint32_t max_new_tokens;       /* 0: no limit */
     cli_reply reply;               /* the last one */
     gumbel_conversation *messages; /* made when it is first needed; without a message with --raw */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/model/drafts.h"
 
+#include "base/status.h"
+
 #include <stddef.h>
 #include <string.h>
 
@@ -10,11 +12,17 @@ const cli_option cli_draft_table[] = {
     {.names = "--draft",
      .argument = "WHO",
      .help = "Who guesses the next tokens, so that one step verifies several: lookup (what followed the last "
-             "tokens before, in prompt and answer), auto (the best there is: the default) or off. A guess "
-             "changes no token, and is made only where it saves time.",
+             "tokens before, in prompt and answer), model (that of --draft-model), auto (the best there is: "
+             "the default) or off. A guess changes no token, and is made only where it saves time.",
      .type = CLI_CHOICE,
-     .choices = "auto lookup off",
+     .choices = "auto lookup model off",
      .offset = offsetof(cli_draft_options, drafting)},
+    {.names = "--draft-model",
+     .argument = "PROGRAM",
+     .help = "A smaller program of the same vocabulary, or its checkpoint, that guesses the next tokens. It "
+             "runs where the program does. Of gumbel run and gumbel chat.",
+     .type = CLI_STRING,
+     .offset = offsetof(cli_draft_options, model)},
     {.names = "--draft-max",
      .argument = "N",
      .help =
@@ -29,7 +37,21 @@ const cli_option cli_draft_table[] = {
 gumbel_drafting cli_drafting(const cli_draft_options *flags) {
     if (!flags->drafting || strcmp(flags->drafting, "auto") == 0)
         return GUMBEL_DRAFTING_AUTO;
+    if (strcmp(flags->drafting, "model") == 0)
+        return GUMBEL_DRAFTING_MODEL;
     return strcmp(flags->drafting, "off") == 0 ? GUMBEL_DRAFTING_OFF : GUMBEL_DRAFTING_LOOKUP;
+}
+
+const char *cli_draft_model(const cli_draft_options *flags) {
+    const gumbel_drafting drafting = cli_drafting(flags);
+    return drafting == GUMBEL_DRAFTING_AUTO || drafting == GUMBEL_DRAFTING_MODEL ? flags->model : NULL;
+}
+
+gumbel_status cli_check_drafts(const cli_draft_options *flags, gumbel_error *error) {
+    if (cli_drafting(flags) != GUMBEL_DRAFTING_MODEL || flags->model)
+        return GUMBEL_OK;
+    return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                   "--draft model needs the program that guesses: --draft-model PROGRAM");
 }
 
 uint32_t cli_draft_tokens(const cli_draft_options *flags, int slots) {

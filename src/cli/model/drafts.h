@@ -12,6 +12,7 @@
 
 typedef struct cli_draft_options {
     const char *drafting;
+    const char *model; /* a program that guesses */
     cli_integer most;
 } cli_draft_options;
 
@@ -19,6 +20,12 @@ extern const cli_option cli_draft_table[];
 
 /* What the flags say, or by default. */
 gumbel_drafting cli_drafting(const cli_draft_options *flags);
+
+/* The program to open for guessing; NULL: none, or the flags name other drafters alone. */
+const char *cli_draft_model(const cli_draft_options *flags);
+
+/* Refuses a drafter that is not there. Errors: ARGUMENT. */
+gumbel_status cli_check_drafts(const cli_draft_options *flags, gumbel_error *error);
 
 /* Draft tokens of one sequence in a step, for the options of an engine with so many slots; 0: none. Many
  * slots have few by default, since each row takes memory and a full step gains little. */

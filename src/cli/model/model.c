@@ -71,26 +71,50 @@ static gumbel_status start_session(cli_model *model, gumbel_error *error) {
     return gumbel_session_create(model->engine, &model->session, error);
 }
 
-static gumbel_status start_parts(const cli_model_options *options, bool snapshots, cli_model *model,
-                                 gumbel_error *error) {
-    gumbel_engine_options engine_options = {
-        .size = sizeof engine_options,
+/* What the flags say of every engine. */
+static gumbel_engine_options usual_options(const cli_model_options *options) {
+    return (gumbel_engine_options){
+        .size = sizeof(gumbel_engine_options),
         .backend = options->backend,
         .threads = (int)options->threads.value,
-        .slots = options->slots,
-        .draft_tokens = options->draft_tokens,
-        .max_context = (uint32_t)options->max_context.value,
         .prefill_chunk = (uint32_t)options->prefill_chunk.value,
         .cpu_isa = options->cpu_isa,
         .lock = lock_of(options->lock),
-        .snapshots = snapshots,
         .log = cli_log,
         .log_user = (bool *)(uintptr_t)&options->verbose,
-        .profile = options->profile,
-        .profile_user = options->profile_user,
-        .observe = options->observe,
-        .observe_user = options->observe_user,
     };
+}
+
+/* The context is the program's where that of its draft model is not shorter. */
+static gumbel_status start_draft_model(const cli_model_options *options, cli_model *model,
+                                       gumbel_error *error) {
+    const cli_program_options source = {.path = options->draft_model, .pull = options->source.pull};
+    gumbel_engine_options engine_options = usual_options(options);
+    gumbel_program_info info = {.size = sizeof info};
+    double seconds;
+    if (!options->draft_model)
+        return GUMBEL_OK;
+    GB_TRY(cli_open_program(&source, model->max_context, &model->draft_program, &seconds, error));
+    GB_TRY(gumbel_program_get_info(model->draft_program, &info, error));
+    engine_options.max_context =
+        model->max_context < info.max_context ? model->max_context : info.max_context;
+    engine_options.snapshots = true;
+    return gumbel_engine_create(model->draft_program, &engine_options, &model->draft_engine, error);
+}
+
+static gumbel_status start_parts(const cli_model_options *options, bool snapshots, cli_model *model,
+                                 gumbel_error *error) {
+    gumbel_engine_options engine_options = usual_options(options);
+    engine_options.slots = options->slots;
+    engine_options.draft_tokens = options->draft_tokens;
+    engine_options.max_context = (uint32_t)options->max_context.value;
+    engine_options.snapshots = snapshots;
+    engine_options.profile = options->profile;
+    engine_options.profile_user = options->profile_user;
+    engine_options.observe = options->observe;
+    engine_options.observe_user = options->observe_user;
+    GB_TRY(start_draft_model(options, model, error));
+    engine_options.draft_engine = model->draft_engine;
     const gumbel_status status = gumbel_engine_create(model->program, &engine_options, &model->engine, error);
     return status == GUMBEL_OK ? start_session(model, error) : status;
 }
@@ -154,7 +178,9 @@ gumbel_status cli_check_tokens(const cli_model *model, const cli_tokens *tokens,
 void cli_model_close(cli_model *model) {
     gumbel_session_destroy(model->session);
     gumbel_engine_destroy(model->engine);
+    gumbel_engine_destroy(model->draft_engine);
     gumbel_tokenizer_destroy(model->tokenizer);
     gumbel_program_close(model->program);
+    gumbel_program_close(model->draft_program);
     *model = (cli_model){0};
 }

@@ -19,8 +19,9 @@ typedef struct cli_model_options {
     cli_integer prefill_chunk;
     bool verbose;
     /* Not flags: a command sets these, all zero otherwise. */
-    int slots;             /* sessions that can exist at once; 0: 1, the model's own */
-    uint32_t draft_tokens; /* of one session in a step, at most */
+    int slots;               /* sessions that can exist at once; 0: 1, the model's own */
+    uint32_t draft_tokens;   /* of one session in a step, at most */
+    const char *draft_model; /* a program that guesses for the session; NULL: none */
     gumbel_profile_callback profile;
     void *profile_user;
     gumbel_observe_callback observe;
@@ -34,7 +35,9 @@ extern const cli_option cli_model_table[];
 typedef struct cli_model {
     gumbel_program *program;
     gumbel_program_info info;
-    gumbel_tokenizer *tokenizer; /* NULL: the program has none */
+    gumbel_tokenizer *tokenizer;   /* NULL: the program has none */
+    gumbel_program *draft_program; /* NULL: none guesses */
+    gumbel_engine *draft_engine;
     gumbel_engine *engine;
     gumbel_session *session;
     uint32_t max_context;   /* positions of the session */

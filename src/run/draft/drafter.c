@@ -94,9 +94,6 @@ uint32_t gb_drafter_model_tokens(const gb_drafter *drafter, const gb_step_times 
                                  double each) {
     const gb_draft *draft = &drafter->draft;
     float chances[GB_MOST_DRAFT];
-    if (!drafter->model || draft->forced_count > 0)
-        return 0;
-    most = most < drafter->most ? most : drafter->most;
     set_chances(&drafter->model->acceptance, chances, most);
     const gb_paying_rows of_model = gb_find_paying_rows(times, 1, chances, most, each);
     const gb_paying_rows proposed = gb_find_paying_rows(times, 1, draft->chances, draft->count, 0);

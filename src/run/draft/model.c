@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+enum { PROBES = 4, PROBE_TOKENS = 3 };
+
 /* ---- Making -------------------------------------------------------------------------------------------- */
 
 gumbel_status gb_check_draft_engine(const gb_program *target, const gumbel_engine *draft_engine,
@@ -50,6 +52,13 @@ double gb_draft_model_cost(const gumbel_engine *engine) {
     if (gb_step_times_are_known(own) && gb_step_times_are_known(&engine->step_times))
         return gb_step_times_of(own, 1);
     return engine->draft_cost * gb_step_times_of(&engine->step_times, 1);
+}
+
+uint32_t gb_draft_model_probe(const gumbel_session *target, uint32_t most) {
+    if (target->draft_model->probes == PROBES || target->engine->step_times.is_fixed)
+        return 0;
+    target->draft_model->probes++;
+    return most < PROBE_TOKENS ? most : PROBE_TOKENS;
 }
 
 /* ---- Following the target ------------------------------------------------------------------------------ */

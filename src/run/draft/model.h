@@ -15,6 +15,7 @@ typedef struct gb_draft_model {
     gumbel_session *session;  /* of the draft engine; NULL: not yet */
     gumbel_sampling sampling; /* of the guesses drawn last */
     gb_acceptance acceptance; /* by place */
+    uint32_t probes;          /* drafts that were made to learn whether they pay */
 } gb_draft_model;
 
 /* Checks that the draft engine's program can guess for the target's: the same tokens, drawn in its graph,
@@ -33,6 +34,10 @@ uint32_t gb_draft_model_room(const gumbel_session *target);
 
 /* What guessing one token takes, in the unit of the target engine's step_times. */
 double gb_draft_model_cost(const gumbel_engine *engine);
+
+/* How many tokens to guess, at most so many, although they are not thought to pay: a few drafts at the start
+ * tell what it takes and how good it is. 0 where that is known, or not to depend on times. */
+uint32_t gb_draft_model_probe(const gumbel_session *target, uint32_t most);
 
 /* Brings the draft session to the target's tokens and to the one that it runs next, and draws what may
  * follow: at most so many tokens, none that the constraint (NULL: none) refuses, and none from a stop token

@@ -33,6 +33,11 @@ bool gb_step_times_are_known(const gb_step_times *times) {
     return false;
 }
 
+bool gb_step_times_are_settled(const gb_step_times *times, uint32_t rows) {
+    const uint32_t c = class_of(rows);
+    return times->is_fixed || (is_known(times, c) && times->samples[c] >= SETTLED / 2);
+}
+
 /* Of a step with more rows than one that is known, by that one's. */
 static double usual_factor(double known_rows, double rows) {
     const double each = known_rows > 4 ? usual_slope * 4 / known_rows : usual_slope;

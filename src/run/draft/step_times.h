@@ -26,6 +26,9 @@ void gb_step_times_note(gb_step_times *times, uint32_t rows, double seconds);
 /* Whether any time is known, so that they are in seconds. */
 bool gb_step_times_are_known(const gb_step_times *times);
 
+/* Whether the time of a step of so many rows can be relied on. */
+bool gb_step_times_are_settled(const gb_step_times *times, uint32_t rows);
+
 /* What a step of so many rows takes, in an unknown unit where nothing is known. rows >= 1. */
 double gb_step_times_of(const gb_step_times *times, uint32_t rows);
 

@@ -126,6 +126,11 @@ static void what_is_ours_by_another_name_works(void **state) {
     assert_true(parsed.draft.most.value == 5 && cli_drafting(&parsed.draft) == GUMBEL_DRAFTING_LOOKUP);
     assert_int_equal(RUN("--spec-type", "none"), CLI_PARSED);
     assert_int_equal(cli_draft_tokens(&parsed.draft, 1), 0);
+    assert_int_equal(RUN("-md", "small.gumbel", "--spec-type", "draft-simple"), CLI_PARSED);
+    assert_string_equal(cli_draft_model(&parsed.draft), "small.gumbel");
+    assert_int_equal(cli_drafting(&parsed.draft), GUMBEL_DRAFTING_MODEL);
+    assert_int_equal(RUN("-md", "small.gumbel", "--draft", "lookup"), CLI_PARSED);
+    assert_null(cli_draft_model(&parsed.draft));
     assert_int_equal(RUN("-ub", "2048"), CLI_PARSED);
     assert_int_equal(parsed.model.prefill_chunk.value, 2048);
     assert_int_equal(RUN("--max-num-batched-tokens", "8192"), CLI_PARSED);
@@ -154,7 +159,7 @@ static void what_is_missing_says_what_to_use(void **state) {
         {"-sysf", "-sysf: --system \"$(cat FILE)\""},
         {"--kv-group-size", "--kv-group-size: codes of --cache q8 and q4 have a scale for 32 of them"},
         {"--mirostat", "--mirostat: the sampler has no such filter"},
-        {"-md", "-md: there are no draft models in this version; run, chat and serve have --draft lookup"},
+        {"-devd", "-devd: a draft model runs as the program does"},
         {"--lora", "--lora: adapters are not read"},
         {"--list-devices", "--list-devices: gumbel inspect --backends"},
         {"--quantized-kv-start", "--quantized-kv-start: with --cache q8 or q4 all positions are codes"},
