@@ -5,6 +5,7 @@
  */
 #include "run/draft/model.h"
 #include "run/handles.h"
+#include "support/backend.h"
 #include "support/paths.h"
 #include "support/programs/random_program.h"
 #include "support/temporary.h"
@@ -54,8 +55,11 @@ enum { CONFIGS = sizeof configs / sizeof *configs };
 /* ---- Engines ------------------------------------------------------------------------------------------- */
 
 static gumbel_engine_options engine_options(void) {
-    return (gumbel_engine_options){
-        .size = sizeof(gumbel_engine_options), .slots = 3, .threads = 2, .snapshots = true};
+    return (gumbel_engine_options){.size = sizeof(gumbel_engine_options),
+                                   .backend = GUMBEL_TEST_BACKEND,
+                                   .slots = 3,
+                                   .threads = 2,
+                                   .snapshots = true};
 }
 
 /* Whose steps are said to take so long. */
@@ -321,6 +325,7 @@ static void rejected_guesses_are_cheap(void **state) {
         counted rows = {0};
         gumbel_engine_options options = engine_options();
         options.threads = 1;
+        options.backend = "cpu"; /* which counts, and need not be the target's */
         options.observe = count_rows;
         options.observe_user = &rows;
         side s = {.draft_engine = make_engine(draft, &options, 0.05)};
