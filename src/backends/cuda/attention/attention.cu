@@ -49,6 +49,7 @@ __device__ static void store_row(const cache &c, const float *x, size_t slot, si
 }
 
 static __global__ void run_append_to_caches(attention a) {
+    let_next_begin();
     wait_for_earlier();
     const size_t n = blockIdx.x, slot = (size_t)a.slots[n], position = (size_t)a.positions[n];
     if (blockIdx.y == 0)

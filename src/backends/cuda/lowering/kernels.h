@@ -34,7 +34,7 @@ typedef struct gb_cuda_tensor {
     bool int8_input;   /* decode rounds its activations to 8 bits; only where packed */
 } gb_cuda_tensor;
 
-enum { GB_CUDA_ARRIVALS = 1 << 16 };
+enum { GB_CUDA_ARRIVALS = 1 << 20 };
 
 /* Memory that steps share. */
 typedef struct gb_cuda_scratch {

@@ -116,8 +116,7 @@ static bool supports_one(const gb_cuda_problem *problem) {
 
 static const gb_cuda_kernel kernels[] = {
     {"gemv_int8_row", gb_cuda_supports_gemv_int8_row, gb_cuda_gemv_int8_row, NULL, NULL, NULL, true},
-    {"gemv_int8", supports_gemv_int8, gb_cuda_gemv_int8, gb_cuda_gemm_wgmma_int8_scratch, NULL,
-     gb_cuda_first_input_swizzled, true},
+    {"gemv_int8", supports_gemv_int8, gb_cuda_gemv_int8, NULL, NULL, gb_cuda_first_input_by_lanes, true},
     {"gemm_wgmma_int8", supports_wgmma_int8, gb_cuda_gemm_wgmma_int8, gb_cuda_gemm_wgmma_int8_scratch, NULL,
      gb_cuda_first_input_swizzled, true},
     {"gemm_mma_int8", supports_mma_int8, gb_cuda_gemm_mma_int8, NULL, NULL, gb_cuda_first_input_by_lanes,

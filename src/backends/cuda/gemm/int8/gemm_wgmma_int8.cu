@@ -59,9 +59,9 @@ bool gb_cuda_supports_wgmma_int8(const gb_cuda_call *call) {
 
 /* Rows of the tiles that a product of so many rows is computed in. */
 static size_t tile_columns(size_t rows) {
-    size_t columns = 8;
+    size_t columns = 64;
     while (columns < rows && columns < INT8_MOST_TILE_ROWS)
-        columns *= columns == 16 ? 4 : 2; /* 8, 16, 64, 128, 256 */
+        columns *= 2;
     return columns;
 }
 
@@ -84,11 +84,12 @@ static uint32_t choose_splits(const gb_cuda_call *call, const int8_gemm &p, size
     return best;
 }
 
-unsigned gb_cuda_int8_grid(const gb_cuda_call *call, const int8_gemm &p) {
+static unsigned grid_of(const gb_cuda_call *call, const int8_gemm &p) {
     return blocks_for(p.items(), blocks_for(p.items(), call->scratch->wgmma_blocks));
 }
 
-int8_gemm gb_cuda_int8_gemm(const gb_cuda_call *const *calls, uint32_t count, const int8_rows &x,
+/* The product of the rows of x, or of the entries of lists. */
+static int8_gemm product_of(const gb_cuda_call *const *calls, uint32_t count, const int8_rows &x,
                             const row_lists &lists, size_t row_tiles) {
     const gb_cuda_call *first = calls[0];
     const gb_cuda_tensor *weight = first->operands[1];
@@ -107,14 +108,14 @@ int8_gemm gb_cuda_int8_gemm(const gb_cuda_call *const *calls, uint32_t count, co
 
 template <int COLUMNS, int GROUP>
 static void launch_columns(const gb_cuda_call *call, const int8_gemm &p) {
-    add_launch(call->launches, "gemm_wgmma_int8", run_gemm_wgmma_int8<COLUMNS, GROUP>,
-               gb_cuda_int8_grid(call, p), INT8_THREADS, INT8_SHARED_BYTES, p);
+    add_launch(call->launches, "gemm_wgmma_int8", run_gemm_wgmma_int8<COLUMNS, GROUP>, grid_of(call, p),
+               INT8_THREADS, INT8_SHARED_BYTES, p);
 }
 
 static void launch(const gb_cuda_call *call, const int8_gemm &p, size_t tile_rows) {
     const size_t columns = tile_columns(tile_rows);
     dispatch([&](auto width, auto group) { launch_columns<width, group>(call, p); },
-             one_of<64, 128, INT8_MOST_TILE_ROWS>(columns < 64 ? 64 : columns),
+             one_of<64, 128, INT8_MOST_TILE_ROWS>(columns),
              one_of<32, 64, 128>(call->operands[1]->format.group));
 }
 
@@ -123,8 +124,7 @@ void gb_cuda_gemm_wgmma_int8(const gb_cuda_problem *problem) {
     const row_lists lists = all_rows(call);
     const int8_rows x = gb_cuda_round_rows(call);
     launch(call,
-           gb_cuda_int8_gemm(problem->parts, problem->count, x, lists,
-                             blocks_for(lists.rows, INT8_MOST_TILE_ROWS)),
+           product_of(problem->parts, problem->count, x, lists, blocks_for(lists.rows, INT8_MOST_TILE_ROWS)),
            lists.rows);
 }
 
@@ -148,5 +148,5 @@ size_t gb_cuda_wgmma_int8_tile_rows(size_t pairs, size_t experts) {
 
 void gb_cuda_expert_wgmma_int8(const gb_cuda_call *call, const row_lists &lists) {
     const int8_rows x = gb_cuda_gather_rounded(call, gb_cuda_round_rows(call), lists);
-    launch(call, gb_cuda_int8_gemm(&call, 1, x, lists, lists.tile_count), lists.tile_rows);
+    launch(call, product_of(&call, 1, x, lists, lists.tile_count), lists.tile_rows);
 }

@@ -34,10 +34,10 @@ struct int8_row_gemv : int8_row_pipeline<GROUP> {
         copy_pipeline exchange(barriers.given + fragment, barriers.taken + fragment, 1);
         uint32_t number = 0;
         uint2 inputs[ROW_STAGE_BLOCKS][INT8_UNITS] = {}; /* of each unit: zeros in the lanes of others */
-        base::for_pieces([&](const tile_piece &piece) {
+        for_pieces(p, [&](const tile_piece &piece) {
             const tile_result result = turn == 0 ? result_of(piece.tile) : tile_result{};
             int32_t sums[2] = {0, 0};
-            base::for_stages(piece, [&](uint32_t at, uint32_t count) {
+            for_stages<ROW_STAGE_BLOCKS>(piece, [&](uint32_t at, uint32_t count) {
                 if (number++ % ROW_TURNS == turn) {
                     pipeline.wait_until_full();
                     if (count == ROW_STAGE_BLOCKS)
@@ -123,7 +123,7 @@ struct int8_row_gemv : int8_row_pipeline<GROUP> {
     };
 
     __device__ tile_result result_of(uint32_t tile) const {
-        const int8_matrix &m = base::matrix_of(tile, &tile);
+        const int8_matrix &m = p.matrix_of(tile, &tile);
         const size_t output = (size_t)tile * GB_TILE_ROWS + output_in_tile();
         return {m.y + output, has_output() ? m.row_scales[output] : (uint16_t)0};
     }
@@ -131,25 +131,14 @@ struct int8_row_gemv : int8_row_pipeline<GROUP> {
     __device__ void finish(const tile_piece &piece, copy_pipeline &exchange, const tile_result &result,
                            int32_t sum) const {
         sum += take_sum(exchange);
-        const bool is_whole = piece.end - piece.begin == p.blocks();
-        if (has_output() && (is_whole || join(piece.tile, &sum)))
+        if (has_output() && (piece.is_whole(p) || join(piece.tile, &sum)))
             *result.to = int8_result(sum, x_scale, gb_widen_half(result.scale, GB_F16));
     }
 
-    /* Adds a piece's sum to those of the tile's other pieces; false but for the last one, which has all. One
-     * exchange with memory does it, because the number of pieces stands above their sum. */
+    /* Adds a piece's sum to those of the tile's other pieces; false but for the last one, which has all. */
     __device__ bool join(uint32_t tile, int32_t *sum) const {
-        const even_runs runs(p);
-        const uint32_t first = runs.owner_of(tile * p.blocks()),
-                       last = runs.owner_of((tile + 1) * p.blocks() - 1);
-        unsigned long long *to = p.joined + (size_t)first * GB_TILE_ROWS + output_in_tile();
-        const unsigned long long mine = (1ull << ROW_SUM_BITS) + (unsigned long long)(int64_t)*sum;
-        const unsigned long long all = atomicAdd(to, mine) + mine;
-        *sum = (int32_t)(uint32_t)all;
-        if ((all - (unsigned long long)(int64_t)*sum) >> ROW_SUM_BITS != last - first + 1)
-            return false;
-        *to = 0;
-        return true;
+        const piece_joint joint(p, tile, 1);
+        return joint.take(output_in_tile(), joint.add(output_in_tile(), *sum), sum);
     }
 };
 

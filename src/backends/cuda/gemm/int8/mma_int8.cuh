@@ -73,7 +73,7 @@ struct mma_int8_warp {
             if (entry >= rows.end)
                 entry = rows.first;
             const size_t row = listed_row(p.lists, entry) / p.lists.x_reuse;
-            inputs[tile] = (uint32_t)row * INT8_BLOCK + lane % 4 * 32;
+            inputs[tile] = (uint32_t)row * INT8_BLOCK + lane_half(row, lane % 4, 0);
         }
     }
 
@@ -88,10 +88,9 @@ struct mma_int8_warp {
     }
 
     __device__ void load_inputs(uint32_t block, int tile, uint4 to[2]) const {
-        const uint4 *from =
-            reinterpret_cast<const uint4 *>(p.x.codes + block * p.x.padded_rows * INT8_BLOCK + inputs[tile]);
-        to[0] = from[0];
-        to[1] = from[1];
+        const uint8_t *rows_of_block = p.x.codes + block * p.x.padded_rows * INT8_BLOCK;
+        to[0] = *reinterpret_cast<const uint4 *>(rows_of_block + inputs[tile]);
+        to[1] = *reinterpret_cast<const uint4 *>(rows_of_block + (inputs[tile] ^ sizeof(uint4)));
     }
 
     __device__ void expand(const block_data &from, uint32_t a[INT8_UNITS][4]) const {

@@ -70,7 +70,7 @@ struct int8_stage {
     enum {
         COLUMNS = COLUMNS_, /* rows of the input */
         GROUP = GROUP_,
-        DEPTH = COLUMNS <= 64 ? 2 : 1, /* of few rows, a block for each half of the warps */
+        DEPTH = COLUMNS <= 64 ? 2 : 1,
         GROUPS = GB_TILE_COLUMNS / GROUP,
         GROUP_BYTES = GB_TILE_ROWS * GROUPS,
         GROUPS_AT = DEPTH * INT8_CODE_BYTES,
@@ -196,20 +196,7 @@ __device__ inline result_row load_result_row(const int8_gemm &p, uint32_t entry)
             (uint32_t)listed_row(p.lists, (int32_t)entry)};
 }
 
-/* Rows of a small tile, when they are needed. */
-struct rows_in_memory {
-    const int8_gemm &p;
-    const int8_item &item;
-
-    __device__ result_pair pair(uint32_t column) const {
-        const result_row none = {};
-        const result_row even = column < item.count ? load_result_row(p, item.first + column) : none,
-                         odd = column + 1 < item.count ? load_result_row(p, item.first + column + 1) : none;
-        return {{even.raised, odd.raised}, {even.scale, odd.scale}, {even.number, odd.number}};
-    }
-};
-
-/* A warp's sums of a fragment, as wgmma.cuh and mma.cuh have them. */
+/* A warp's sums of a fragment, as wgmma.cuh has them. */
 template <typename Stage>
 struct int8_sums {
     const int8_gemm &p;
@@ -302,14 +289,5 @@ struct int8_sums {
 };
 
 } // namespace gb_cuda
-
-/* The product of the rows of x, or of the entries of lists; partial sums take gb_cuda_gemm_wgmma_int8_scratch
- * bytes. */
-gb_cuda::int8_gemm gb_cuda_int8_gemm(const gb_cuda_call *const *calls, uint32_t count,
-                                     const gb_cuda::int8_rows &x, const gb_cuda::row_lists &lists,
-                                     size_t row_tiles);
-
-/* Blocks of threads that have equally many items. */
-unsigned gb_cuda_int8_grid(const gb_cuda_call *call, const gb_cuda::int8_gemm &product);
 
 #endif

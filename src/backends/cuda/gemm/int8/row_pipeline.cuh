@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What a block of threads has of a GEMV of one row in 8 bits with packed 4-bit matrices (gemv_one_row.cuh):
- * its share of the weights, which one warp copies ahead, and the row, which the others round. The blocks of
- * 128 columns of all tiles are one sequence, of which each block of threads has an equal run: where a tile is
- * cut, exact sums let the pieces be added in any order.
+ * its share of the weights (tile_runs.cuh), which one warp copies ahead, and the row, which the others round.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_GEMM_INT8_ROW_PIPELINE_CUH
 #define GUMBEL_BACKENDS_CUDA_GEMM_INT8_ROW_PIPELINE_CUH
@@ -11,12 +9,12 @@
 #include "backends/cuda/device/copy_pipeline.cuh"
 #include "backends/cuda/device/warp_integers.cuh"
 #include "backends/cuda/gemm/int8/row_operand.cuh"
+#include "backends/cuda/gemm/int8/tile_runs.cuh"
 #include "backends/cuda/norm/long_rows.cuh"
 
 namespace gb_cuda {
 
 enum {
-    ROW_SUM_BITS = 40,    /* of a sum that pieces are joined in */
     ROW_TURNS = 2,        /* warps of a fragment */
     ROW_STAGE_BLOCKS = 2, /* of columns */
     ROW_MOST_STAGES = 12,
@@ -28,42 +26,10 @@ enum {
 static_assert(ROW_MOST_STAGES % ROW_TURNS == 0, "a stage's place is always that of one turn");
 
 /* Products of one row. */
-struct int8_row_products {
-    int8_matrix of[GB_CUDA_MOST_JOINED];
-    unsigned long long *joined; /* [gridDim.x, GB_TILE_ROWS] zeros, as it leaves them: of the tile that a
-                                 * block begins and others go on with, the sums so far, and above ROW_SUM_BITS
-                                 * of how many pieces */
-    uint32_t tiles, columns;    /* tiles: of outputs, of all matrices */
-    uint32_t stages;            /* a multiple of ROW_TURNS: a place among them is always that of one turn */
-    unsigned rotation;          /* 0: none */
-    float factor;               /* of the row's scale */
-
-    __host__ __device__ uint32_t blocks() const {
-        return columns / GB_TILE_COLUMNS;
-    }
-};
-
-/* Blocks begin .. end - 1 of a tile's columns. */
-struct tile_piece {
-    uint32_t tile, begin, end;
-};
-
-/* Which blocks of all tiles each block of threads has: a run of equal length, the first ones one more. */
-struct even_runs {
-    uint32_t length, longer;
-
-    __device__ explicit even_runs(const int8_row_products &p)
-        : length(p.tiles * p.blocks() / gridDim.x), longer(p.tiles * p.blocks() % gridDim.x) {}
-
-    __device__ uint32_t begin_of(uint32_t block) const {
-        return block * length + (block < longer ? block : longer);
-    }
-
-    /* The block of threads that has number `at`. */
-    __device__ uint32_t owner_of(uint32_t at) const {
-        const uint32_t of_longer = longer * (length + 1);
-        return at < of_longer ? at / (length + 1) : longer + (at - of_longer) / length;
-    }
+struct int8_row_products : tile_products {
+    uint32_t stages;   /* a multiple of ROW_TURNS: a place among them is always that of one turn */
+    unsigned rotation; /* 0: none */
+    float factor;      /* of the row's scale */
 };
 
 struct row_barriers {
@@ -125,49 +91,16 @@ struct int8_row_pipeline {
         return warp == WARPS;
     }
 
-    /* Does `work` for each piece of the block's run. */
-    template <typename Work>
-    __device__ void for_pieces(const Work &work) const {
-        const even_runs runs(p);
-        const uint32_t end = runs.begin_of(blockIdx.x + 1), blocks = p.blocks();
-        for (uint32_t at = runs.begin_of(blockIdx.x); at < end;) {
-            tile_piece piece = {at / blocks, at % blocks, blocks};
-            if (piece.end - piece.begin > end - at)
-                piece.end = piece.begin + end - at;
-            work(piece);
-            at += piece.end - piece.begin;
-        }
-    }
-
-    /* Does `work` with the first block and the number of blocks of each stage of a piece. */
-    template <typename Work>
-    __device__ static void for_stages(const tile_piece &piece, const Work &work) {
-        for (uint32_t at = piece.begin; at < piece.end; at += ROW_STAGE_BLOCKS) {
-            const uint32_t left = piece.end - at;
-            work(at, left < ROW_STAGE_BLOCKS ? left : (uint32_t)ROW_STAGE_BLOCKS);
-        }
-    }
-
-    /* The matrix of a tile, and the tile's number among those of the matrix. */
-    __device__ const int8_matrix &matrix_of(uint32_t tile, uint32_t *in_matrix) const {
-        uint32_t m = 0;
-#pragma unroll 1
-        while (tile >= p.of[m].tiles_end)
-            m++;
-        *in_matrix = tile - (m ? p.of[m - 1].tiles_end : 0);
-        return p.of[m];
-    }
-
     /* ---- Copying ---- */
 
     /* By the warp that copies: its first lane codes, its second one groups. */
     __device__ void copy_weights() {
         copy_pipeline landed = pipeline;
         uint32_t in_flight = 0;
-        for_pieces([&](const tile_piece &piece) {
+        for_pieces(p, [&](const tile_piece &piece) {
             uint32_t tile;
-            const int8_matrix &m = matrix_of(piece.tile, &tile);
-            for_stages(piece, [&](uint32_t at, uint32_t count) {
+            const int8_matrix &m = p.matrix_of(piece.tile, &tile);
+            for_stages<ROW_STAGE_BLOCKS>(piece, [&](uint32_t at, uint32_t count) {
                 const uint32_t most = has_ended_for_warp(&barriers.has_inputs) ? (uint32_t)ROW_LATE_STAGES
                                                                                : (uint32_t)ROW_EARLY_STAGES;
                 for (; in_flight >= most; in_flight--) {

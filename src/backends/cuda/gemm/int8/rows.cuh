@@ -25,7 +25,9 @@ struct int8_rows {
     size_t padded_rows;
     gb_cuda_layout layout; /* how the words of four columns lie in a row of a block; swizzled: of a unit the
                             * even columns, then the odd ones, in 16-byte pieces as wgmma.cuh says; by lanes:
-                            * [4 lanes][units][even, odd], what each lane of mma.cuh's b reads, 32 bytes */
+                            * [4 lanes][units][even, odd], what each lane of mma.cuh's b reads, 32 bytes,
+                            * whose halves odd rows have in the other order: then eight lanes that read a
+                            * half of two rows meet no bank of shared memory twice */
 };
 
 /* How rows are rounded, and where they are stored. */
@@ -53,11 +55,16 @@ __device__ inline uint4 *int8_piece(const int8_rows &rows, size_t row, size_t bl
     return reinterpret_cast<uint4 *>(int8_block(rows, row, block)) + (piece ^ row % 8);
 }
 
+/* Where the half of a lane's bytes of a block is in those of the row, by lanes. */
+__device__ inline uint32_t lane_half(size_t row, size_t lane, size_t half) {
+    return (uint32_t)(lane * 32 + (half ^ row % 2) * 16);
+}
+
 /* Where the four even or odd columns of a quarter of a unit are. */
 __device__ inline uint8_t *int8_quarter(const int8_rows &rows, size_t row, size_t quarter, unsigned odd) {
     const size_t block = quarter / (INT8_BLOCK / 8), piece = quarter / 4 % 4 * 2 + odd;
     return rows.layout == GB_CUDA_BYTES_BY_LANES
-               ? int8_block(rows, row, block) + quarter % 4 * 32 + piece * 4
+               ? int8_block(rows, row, block) + lane_half(row, quarter % 4, piece / 4) + piece % 4 * 4
                : reinterpret_cast<uint8_t *>(int8_piece(rows, row, block, piece)) + quarter % 4 * 4;
 }
 
