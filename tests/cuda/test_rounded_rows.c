@@ -4,6 +4,7 @@
  * the product's own launch, the step's result is stored where it is live, and what a step cannot round it
  * leaves.
  */
+#include "backends/cuda/runtime/facts.h"
 #include "cuda/launching.h"
 #include "cuda/random_matrix.h"
 
@@ -190,8 +191,15 @@ static void norms_round_rows(void **state) {
     CHECK_ALL(cases, GB_FUSED_NORMS);
 }
 
-/* A thread has one to three parts of a row, and experts' rows are parts of a token's. Wide rows are rounded
- * of prompts alone. */
+static bool has_clusters(void) {
+#if defined(GUMBEL_EMULATED_DEVICE) || defined(GUMBEL_CUDA_RACECHECK)
+    return false;
+#else
+    return gb_cuda_find_facts()->major >= 9;
+#endif
+}
+
+/* A thread has one to three parts of a row, and experts' rows are parts of a token's. */
 static void gates_round_rows(void **state) {
     (void)state;
     static const rounded_case cases[] = {
@@ -200,9 +208,22 @@ static void gates_round_rows(void **state) {
         {17, 1024, 256, GB_CUDA_BYTES_SWIZZLED, 128, true, true},
         {1, 4096, 4096, GB_CUDA_BYTES_SWIZZLED, 0, false, true},
         {17, 21504, 21504, GB_CUDA_BYTES_SWIZZLED, 256, true, true},
-        {2, 4224, 4224, GB_CUDA_BYTES_SWIZZLED, 128, false, false},
         {2, 544, 544, GB_CUDA_BYTES_SWIZZLED, 32, false, false},
         {17, 24704, 24704, GB_CUDA_BYTES_SWIZZLED, 128, true, false},
+    };
+    CHECK_ALL(cases, GB_FUSED_GATED);
+}
+
+/* A cluster of blocks has each of a few wide rows. */
+static void gates_round_wide_rows(void **state) {
+    (void)state;
+    const bool is_rounded = has_clusters();
+    const rounded_case cases[] = {
+        {2, 4224, 4224, GB_CUDA_BYTES_SWIZZLED, 128, false, is_rounded},
+        {2, 21504, 21504, GB_CUDA_BYTES_BY_LANES, 256, false, is_rounded},
+        {16, 4096, 4096, GB_CUDA_BYTES_BY_LANES, 0, false, true},
+        {8, 10240, 5120, GB_CUDA_BYTES_SWIZZLED, 64, false, is_rounded},
+        {9, 10240, 5120, GB_CUDA_BYTES_SWIZZLED, 64, false, false},
     };
     CHECK_ALL(cases, GB_FUSED_GATED);
 }
@@ -256,9 +277,8 @@ static void leaves_out_unread(void **state) {
 int main(void) {
     need_device();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(norms_round_rows),
-        cmocka_unit_test(gates_round_rows),
-        cmocka_unit_test(leaves_other_parts),
+        cmocka_unit_test(norms_round_rows),      cmocka_unit_test(gates_round_rows),
+        cmocka_unit_test(gates_round_wide_rows), cmocka_unit_test(leaves_other_parts),
         cmocka_unit_test(leaves_out_unread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

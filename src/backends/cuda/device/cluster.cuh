@@ -20,17 +20,22 @@ inline bool has_clusters() {
 #endif
 }
 
-/* Stores into the same place of the shared memory of the cluster's first block. */
-__device__ inline void store_in_first_block(float *to, float value) {
+/* Stores into the same place of the shared memory of one of the cluster's blocks. */
+__device__ inline void store_in_block(uint32_t *to, uint32_t value, uint32_t block) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     uint32_t remote;
-    asm volatile("mapa.shared::cluster.u32 %0, %1, 0;"
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
                  : "=r"(remote)
-                 : "r"((uint32_t)__cvta_generic_to_shared(to)));
-    asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(remote), "f"(value) : "memory");
+                 : "r"((uint32_t)__cvta_generic_to_shared(to)), "r"(block));
+    asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(remote), "r"(value) : "memory");
 #else
+    (void)block;
     *to = value;
 #endif
+}
+
+__device__ inline void store_in_first_block(float *to, float value) {
+    store_in_block(reinterpret_cast<uint32_t *>(to), gb_float_bits(value), 0);
 }
 
 /* The thread has done what others of the cluster wait for; every thread comes here, and nobody twice before

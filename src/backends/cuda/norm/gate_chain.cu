@@ -2,7 +2,7 @@
  *
  * Gated values, an activation times another tensor or the halves of one, whose next product takes no bfloat16
  * rows. A warp has whole groups of columns and quantizes them in registers for it; where rows are rounded as
- * a whole, a block of threads has one. The bits are those of row_chain.cu.
+ * a whole, a block of threads has one, or a cluster of blocks. The bits are those of row_chain.cu.
  */
 #include "backends/cuda/gemm/int8/round_parts.cuh"
 #include "backends/cuda/norm/row_chain.cuh"
@@ -13,7 +13,7 @@ enum {
     THREADS = 2 * WARP,
     MOST_GRID_Y = 65535,
     FEW_ROWS = 16, /* which need many blocks */
-    ROW_PARTS = 3, /* of LANE_COLUMNS, that a thread has of a whole row */
+    ROW_PARTS = 3, /* of LANE_COLUMNS, that a thread has of a row that a block has */
 };
 
 /* y = activation(x) * other. Rows of the ops are cut into those of the product, which all blocks along the
@@ -73,25 +73,27 @@ static __global__ void __launch_bounds__(THREADS) run_gate_chain(GB_GRID_CONSTAN
         *reinterpret_cast<float2 *>(to + i) = float2{x[i], x[i + 1]};
 }
 
-/* Grid: [rows of the product]. */
-template <chain_kind KIND>
+/* Grid: [rows of the product, shares of each]. */
+template <chain_kind KIND, int SHARES>
 static __global__ void __launch_bounds__(ROUND_WARPS *WARP) run_gate_rows(GB_GRID_CONSTANT gate_chain c) {
+    constexpr int PARTS = SHARES > 1 ? 1 : ROW_PARTS;
     let_next_begin();
+    arrive_in_cluster();
     const gate &g = c.of;
-    const unsigned number = blockIdx.x, row = number / g.parts, first = number % g.parts * g.columns;
-    row_part<LANE_COLUMNS> x[ROW_PARTS] = {}, other[ROW_PARTS] = {};
+    const unsigned number = blockIdx.x / SHARES, row = number / g.parts, first = number % g.parts * g.columns;
+    row_part<LANE_COLUMNS> x[PARTS] = {}, other[PARTS] = {};
     wait_for_earlier();
 #pragma unroll
-    for (unsigned i = 0; i < ROW_PARTS; i++) {
-        const unsigned column = (i * blockDim.x + threadIdx.x) * LANE_COLUMNS;
+    for (unsigned i = 0; i < PARTS; i++) {
+        const unsigned column = part_column<LANE_COLUMNS, SHARES>(i);
         if (column >= g.columns)
             continue;
         x[i].load(g.x.data + row * g.x.stride, place_of(g.x, first + column));
         other[i].load(g.other.data + row * g.other.stride, place_of(g.other, first + column));
     }
 #pragma unroll
-    for (unsigned i = 0; i < ROW_PARTS; i++) {
-        const unsigned column = (i * blockDim.x + threadIdx.x) * LANE_COLUMNS;
+    for (unsigned i = 0; i < PARTS; i++) {
+        const unsigned column = part_column<LANE_COLUMNS, SHARES>(i);
         if (column >= g.columns)
             continue;
 #pragma unroll
@@ -100,7 +102,7 @@ static __global__ void __launch_bounds__(ROUND_WARPS *WARP) run_gate_rows(GB_GRI
         if (g.stored)
             x[i].store(g.stored + (size_t)number * g.columns, column);
     }
-    round_parts<LANE_COLUMNS, ROW_PARTS>(c.rounded, number, g.columns, x, true, true);
+    round_parts<LANE_COLUMNS, PARTS, SHARES>(c.rounded, number, g.columns, x, true, blockIdx.x % SHARES == 0);
 }
 
 /* ---- From a step to a gate ----------------------------------------------------------------------------- */
@@ -151,10 +153,17 @@ static bool rounds_rows(const gate_chain &c) {
            (uintptr_t)c.of.stored % 16 == 0;
 }
 
+static unsigned shares_of(const gate_chain &c) {
+    return shares_of_rows((size_t)c.rows * c.of.parts, c.of.columns);
+}
+
 template <chain_kind KIND>
 static void launch_rows(const gate_chain &c, gb_cuda_launch_list *launches) {
-    const unsigned warps = blocks_for(c.of.columns, (size_t)ROW_PARTS * WARP_COLUMNS);
-    add_launch(launches, "gate_rows", run_gate_rows<KIND>, c.rows * c.of.parts, warps * WARP, 0, c);
+    const unsigned shares = shares_of(c), of_thread = shares > 1 ? shares : (unsigned)ROW_PARTS,
+                   warps = blocks_for(c.of.columns, (size_t)of_thread * WARP_COLUMNS);
+    add_clusters(launches, shares, "gate_rows",
+                 shares > 1 ? run_gate_rows<KIND, ROW_SHARES> : run_gate_rows<KIND, 1>,
+                 c.rows * c.of.parts * shares, warps * WARP, 0, c);
 }
 
 template <chain_kind KIND>
@@ -179,12 +188,14 @@ bool gb_cuda_supports_gated(const gb_cuda_problem *problem) {
            is_loadable(c.of.x) && is_loadable(c.of.other) && (uintptr_t)c.of.stored % 8 == 0;
 }
 
-/* A block of threads takes long for a wide row: only where there are rows for all multiprocessors. */
+/* A block of threads takes long for a wide row: only where it is shared out, or there are rows for all
+ * multiprocessors. */
 bool gb_cuda_gated_has_epilogue(const gb_cuda_problem *problem) {
     enum { WIDE = 4096 };
     const gate_chain c = chain_of(problem);
     const gb_cuda_row_class rows = problem->parts[GB_GATED_RESULT]->row_class;
-    const bool is_soon = c.of.columns <= WIDE || rows == GB_CUDA_SHORT_PROMPT || rows == GB_CUDA_LONG_PROMPT;
+    const bool is_soon = c.of.columns <= WIDE || shares_of(c) > 1 || rows == GB_CUDA_SHORT_PROMPT ||
+                         rows == GB_CUDA_LONG_PROMPT;
     return gb_cuda_is_epilogue_of(problem, GB_GATED_RESULT) &&
            (!c.rounded.is_there() || (is_soon && rounds_rows(c)));
 }

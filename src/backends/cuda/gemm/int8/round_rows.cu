@@ -36,12 +36,16 @@ __device__ static void load_columns(const rounding &r, size_t row, size_t first,
 
 /* ---- Rounding ------------------------------------------------------------------------------------------ */
 
-/* A block of threads has a row. Warps whose columns are past its end have zeros there. */
+/* A block of threads has a row, or the blocks of a cluster. Warps whose columns are past its end have zeros
+ * there. */
+template <int SHARES>
 static __global__ void __launch_bounds__(ROUND_WARPS *WARP) run_round_rows(rounding r) {
+    let_next_begin();
+    arrive_in_cluster();
     wait_for_earlier();
-    const size_t row = blockIdx.x;
+    const size_t row = blockIdx.x / SHARES;
     const size_t all = (r.columns + INT8_BLOCK - 1) / INT8_BLOCK * INT8_BLOCK;
-    const size_t first = threadIdx.x * LANE_COLUMNS, step = blockDim.x * LANE_COLUMNS;
+    const size_t first = part_column<LANE_COLUMNS, SHARES>(0), step = SHARES * blockDim.x * LANE_COLUMNS;
     const size_t of_warp = first - threadIdx.x % WARP * LANE_COLUMNS; /* its first column */
     uint32_t magnitude = 0;
     float kept[KEPT][LANE_COLUMNS] = {};
@@ -62,7 +66,7 @@ static __global__ void __launch_bounds__(ROUND_WARPS *WARP) run_round_rows(round
         hadamard_of_warp<LANE_COLUMNS>(again, r.how.rotation);
         magnitude = larger<LANE_COLUMNS>(magnitude, again);
     }
-    const row_divisor by(largest_of_block(magnitude));
+    const row_divisor by(largest_of_row<SHARES>(magnitude));
     int32_t sum = 0;
 #pragma unroll
     for (unsigned i = 0; i < KEPT; i++)
@@ -74,8 +78,8 @@ static __global__ void __launch_bounds__(ROUND_WARPS *WARP) run_round_rows(round
         if (first + begin < all)
             sum += store_codes<LANE_COLUMNS>(r.how.to, row, first + begin, by, again);
     }
-    sum = sum_of_block(sum);
-    if (threadIdx.x == 0) {
+    sum = sum_of_row<SHARES>(sum);
+    if (threadIdx.x == 0 && blockIdx.x % SHARES == 0) {
         r.how.to.scales[row] = r.how.scale(by.scale);
         r.how.to.sums[row] = sum;
     }
@@ -91,8 +95,8 @@ uint64_t gb_cuda_int8_rows_bytes(uint64_t rows, uint64_t columns) {
     return padded(rows, 8) * (padded(columns, INT8_BLOCK) + sizeof(float) + sizeof(int32_t));
 }
 
-static unsigned choose_warps(size_t columns) {
-    const unsigned warps = blocks_for(columns, WARP_COLUMNS);
+static unsigned choose_warps(size_t columns, unsigned shares) {
+    const unsigned warps = blocks_for(columns, WARP_COLUMNS * shares);
     return warps < ROUND_WARPS ? warps : (unsigned)ROUND_WARPS;
 }
 
@@ -124,9 +128,12 @@ gb_cuda_prepared gb_cuda_int8_input_of(const gb_cuda_call *product, gb_cuda_layo
 int8_rows gb_cuda_round_rows(const gb_cuda_call *product) {
     const gb_cuda_tensor *x = product->operands[0];
     const rounding r = {data_of<const float>(x), x->dims[x->rank - 1], rounding_into(product->input)};
+    const unsigned rows = (unsigned)(gb_cuda_elements(x) / r.columns),
+                   shares = shares_of_rows(rows, r.columns);
     if (product->prepares_input)
-        add_launch(product->launches, "round_rows", run_round_rows,
-                   dim3((unsigned)(gb_cuda_elements(x) / r.columns)), choose_warps(r.columns) * WARP, 0, r);
+        add_clusters(product->launches, shares, "round_rows",
+                     shares > 1 ? run_round_rows<ROW_SHARES> : run_round_rows<1>, rows * shares,
+                     choose_warps(r.columns, shares) * WARP, 0, r);
     return r.how.to;
 }
 
