@@ -146,6 +146,16 @@ static void costs_are_those_measured(void **state) {
     assert_true(gb_step_times_of(&times, 5) < 9e-3); /* the 12 ms are too long ago */
 }
 
+/* Where all steps had drafts nothing says that one row takes as long. */
+static void fewer_rows_are_cheaper(void **state) {
+    (void)state;
+    gb_step_times times = {0};
+    gb_step_times_note(&times, 4, 4e-3);
+    assert_true(gb_step_times_of(&times, 2) < 3.9e-3);
+    assert_true(gb_step_times_of(&times, 1) < gb_step_times_of(&times, 2));
+    assert_true(gb_step_times_of(&times, 1) > 2e-3);
+}
+
 /* The first step of a size may have to make what the others find. */
 static void a_first_step_may_surprise(void **state) {
     (void)state;
@@ -192,6 +202,7 @@ int main(void) {
         cmocka_unit_test(what_repeats_goes_on),
         cmocka_unit_test(without_memory_it_finds_nothing),
         cmocka_unit_test(chances_follow_what_was_seen),
+        cmocka_unit_test(fewer_rows_are_cheaper),
         cmocka_unit_test(costs_are_those_measured),
         cmocka_unit_test(rows_are_many_where_they_pay),
         cmocka_unit_test(a_first_step_may_surprise),

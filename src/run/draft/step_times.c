@@ -44,7 +44,7 @@ static double usual_factor(double known_rows, double rows) {
     return 1 + (known_rows < 2 ? usual_second : 0) + each * (rows - known_rows);
 }
 
-/* Between two known classes on a line; above all of them as is usual; below them as the lowest. */
+/* Between two known classes on a line; above or below all of them as is usual. */
 double gb_step_times_of(const gb_step_times *times, uint32_t rows) {
     const uint32_t own = class_of(rows);
     uint32_t below = own + 1, above = own;
@@ -60,7 +60,7 @@ double gb_step_times_of(const gb_step_times *times, uint32_t rows) {
         return first * usual_factor(first_rows, rows);
     const double last = times->seconds[above];
     if (below == 0)
-        return last;
+        return last / usual_factor(rows, least_rows[above]);
     return first + (last - first) * (rows - first_rows) / (least_rows[above] - first_rows);
 }
 
