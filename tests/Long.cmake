@@ -10,11 +10,12 @@ set(shortened_tests
 
 # Long as a whole: what they test has other, shorter tests.
 set(long_tests
-  cuda-emulated.attention_tensor_cores cuda-emulated.dense_products cuda-emulated.drafted_answers cuda-emulated.drafts cuda-emulated.run_ahead
+  cuda-emulated.attention_tensor_cores cuda-emulated.dense_products cuda-emulated.draft_model cuda-emulated.drafted_answers
+  cuda-emulated.drafts cuda-emulated.run_ahead
   cuda-emulated.same_tokens cuda-emulated.stop_strings)
 
 # Of these, the ones that take hours on the emulated device unless they are shortened.
-set(shortened_long_tests cuda-emulated.drafted_answers cuda-emulated.drafts)
+set(shortened_long_tests cuda-emulated.draft_model cuda-emulated.drafted_answers cuda-emulated.drafts)
 
 # The same of builds with a sanitizer.
 set(shortened_sanitized_tests

@@ -199,7 +199,7 @@ static void its_own_guesses_are_accepted(void **state) {
 }
 
 static void compare(const gumbel_program *program, const gumbel_program *draft, transcript *sum) {
-    for (uint32_t i = 0; i < SETTINGS; i++) {
+    for (uint32_t i = 0; i < (uint32_t)shortened(SETTINGS, 2); i++) {
         side alone = make_side(program, NULL, i), drafted = make_side(program, draft, i);
         const transcript expected = converse(&alone, &settings[i]), got = converse(&drafted, &settings[i]);
         assert_same(&expected, &got);
@@ -221,9 +221,10 @@ static void answers_are_the_same(void **state) {
             export_random_program(configs[1 - c], (gumbel_export_options){.sampler = "minimal"});
         transcript sum = {0}, other = {0};
         compare(program, alike, &sum);
-        assert_true(sum.drafts.accepted > 40 && sum.drafts.proposed > sum.drafts.accepted);
+        assert_true(sum.drafts.accepted > (uint64_t)shortened(40, 10) &&
+                    sum.drafts.proposed > sum.drafts.accepted);
         compare(program, minimal, &other);
-        assert_true(other.drafts.proposed > 20);
+        assert_true(other.drafts.proposed > (uint64_t)shortened(20, 5));
         gumbel_program_close(minimal);
         gumbel_program_close(alike);
         gumbel_program_close(program);
@@ -354,7 +355,7 @@ static void rejected_guesses_leave_nothing(void **state) {
     for (uint32_t c = 0; c < CONFIGS; c++) {
         gumbel_program *program = open_random_program(configs[c], false);
         gumbel_program *draft = export_random_program(configs[c], (gumbel_export_options){.layers = 2});
-        for (uint32_t i = 0; i < 3 * SETTINGS; i++) {
+        for (uint32_t i = 0; i < (uint32_t)shortened(3 * SETTINGS, 4); i++) {
             const side s = make_side(program, draft, i);
             int32_t guesses[2][DRAFT];
             uint32_t counts[2];
@@ -376,7 +377,7 @@ static void rejected_guesses_leave_nothing(void **state) {
         gumbel_program_close(draft);
         gumbel_program_close(program);
     }
-    assert_true(compared > 4 * SETTINGS * DRAFT);
+    assert_true(compared > (uint32_t)shortened(4 * SETTINGS, 4) * DRAFT);
 }
 
 /* A context that ends sooner ends the drafts, and no answer. */
