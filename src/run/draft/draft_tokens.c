@@ -5,8 +5,10 @@
 
 enum { NOTICE = 256 };
 
-/* Of what recurrent states are behind each draft token, on a backend that keeps them whole. */
-static const uint64_t most_bytes = (uint64_t)1 << 30;
+/* Of the states behind all draft tokens, on a backend that keeps them whole: not less than that, and of a large
+ * program a part of what its weights take. */
+static const uint64_t always_bytes = (uint64_t)1 << 30;
+enum { PART_OF_WEIGHTS = 8 };
 
 static void lower(gumbel_engine_options *options, uint64_t most, const char *why) {
     char notice[NOTICE];
@@ -30,6 +32,11 @@ static uint64_t recurrent_bytes(const gb_program *program) {
     return sum;
 }
 
+static uint64_t most_bytes(const gb_program *program) {
+    const uint64_t part = gb_program_weight_bytes(program) / PART_OF_WEIGHTS;
+    return part > always_bytes ? part : always_bytes;
+}
+
 void gb_settle_draft_tokens(const gb_program *program, const gb_backend_entry *entry,
                             gumbel_engine_options *options) {
     const uint64_t bytes = recurrent_bytes(program) * (uint64_t)options->slots;
@@ -39,5 +46,5 @@ void gb_settle_draft_tokens(const gb_program *program, const gb_backend_entry *e
         lower(options, 0, entry->why_no_drafts);
     lower(options, options->prefill_chunk - 1, "a step of one session has no more tokens (--prefill-chunk)");
     if (bytes > 0)
-        lower(options, most_bytes / bytes, "the states behind them would take too much memory");
+        lower(options, most_bytes(program) / bytes, "the states behind them would take too much memory");
 }
