@@ -219,6 +219,7 @@ typedef struct gumbel_program_info {
     uint32_t max_top_logprobs; /* likeliest tokens whose log-probability can be had */
     bool has_logprob;          /* the log-probability of the chosen token can be had */
     bool has_mask;             /* requests may have masks, and so answers grammars */
+    bool has_recurrent_states; /* of which gumbel_session_rewind needs a snapshot, but within a draft */
     uint8_t id[16];            /* hash of all sections and weights */
 } gumbel_program_info;
 

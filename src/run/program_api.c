@@ -76,6 +76,7 @@ gumbel_status gumbel_program_get_info(const gumbel_program *program, gumbel_prog
         .bos_token = metadata->has_bos_token ? (int32_t)metadata->bos_token : -1,
         .weight_bytes = gb_program_weight_bytes(graph),
         .session_state_bytes = gb_program_state_bytes(graph),
+        .has_recurrent_states = gb_has_recurrent_state(graph),
         .has_tokenizer = graph->tokenizer.data != NULL,
         .has_chat_template = graph->chat.data != NULL,
         .max_bias = (uint32_t)metadata->max_bias,

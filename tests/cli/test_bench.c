@@ -353,6 +353,31 @@ static void rows_of_one_sequence(void **state) {
     free_result(&result);
 }
 
+/* The target accepts what it is told to, or the command fails. */
+static void drafts_are_accepted_as_wanted(void **state) {
+    (void)state;
+    char *text = output_of(GUMBEL(NULL, "bench", program, "-p", "0", "-n", "12", "-d", "0,5", "--rows", "2,4",
+                                  "-r", "2", "--no-limits", "--temp", "1", "--draft-model", program,
+                                  "--draft-acceptance", "0,70,100", "--json"));
+    json_t *object = only_object(text);
+    const json_t *tests = json_object_get(object, "tests");
+    assert_int_equal(json_array_size(tests), 2 * 2 + 2 * 2 * 3);
+    const json_t *test = json_array_get(tests, 4 + 5);
+    assert_string_equal(json_string_value(json_object_get(test, "name")), "drafts of 3 at 0, 100 %");
+    assert_string_equal(json_string_value(json_object_get(test, "test")), "drafted");
+    assert_true(number(test, "draft_acceptance") == 1 && number(test, "rows") == 4);
+    json_decref(object);
+    free(text);
+    char *table = output_of(GUMBEL(NULL, "bench", program, "-p", "0", "-n", "5", "-d", "1", "-r", "1",
+                                   "--no-limits", "--draft-model", program, "--draft-acceptance", "50"));
+    assert_has(table, "drafts of 3 at 1, 50 %");
+    free(table);
+    command_result result = GUMBEL(NULL, "bench", program, "--draft-acceptance", "50");
+    assert_status(result, 1);
+    assert_one_error_line(&result, "--draft-model and --draft-acceptance go together");
+    free_result(&result);
+}
+
 /* The first step that a test takes with a setting says what is wrong with it. */
 static void decoding_takes_the_settings(void **state) {
     (void)state;
@@ -405,6 +430,7 @@ int main(void) {
         cmocka_unit_test(sampling_settings_are_told),
         cmocka_unit_test(decoding_fills_the_context),
         cmocka_unit_test(rows_of_one_sequence),
+        cmocka_unit_test(drafts_are_accepted_as_wanted),
         cmocka_unit_test(decoding_takes_the_settings),
         cmocka_unit_test(what_does_not_fit_is_refused),
         cmocka_unit_test(programs_without_a_sampler),

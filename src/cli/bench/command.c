@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-enum { MOST_LENGTH = 1 << 20, MOST_SEQUENCES = 1024, MOST_ROWS = 64, MOST_THREADS = 1024 };
+enum { MOST_LENGTH = 1 << 20, MOST_SEQUENCES = 1024, MOST_THREADS = 1024 };
 
 typedef struct bench_arguments {
     cli_model_options model;
@@ -53,8 +53,22 @@ static const cli_option bench_table[] = {
          "Rows of each sequence in a step of decoding: its token, and a draft of random tokens, which are "
          "accepted by chance alone. The default is 1.",
      .type = CLI_INTEGERS,
-     .range = {.low = 1, .high = MOST_ROWS},
+     .range = {.low = 1, .high = CLI_BENCH_MOST_ROWS},
      .offset = offsetof(bench_arguments, tests.rows)},
+    {.names = "--draft-model",
+     .argument = "PROGRAM",
+     .help = "What guesses for --draft-acceptance.",
+     .type = CLI_STRING,
+     .offset = offsetof(bench_arguments, model.draft_model)},
+    {.names = "--draft-acceptance",
+     .argument = "LIST",
+     .help = "Also decode one sequence with drafts of --draft-model, of whose guesses so many of 100 are "
+             "accepted: "
+             "they are drawn in full, then replaced by right and wrong tokens. A draft has a token less than "
+             "the rows of --rows, 1 and 4 by default.",
+     .type = CLI_INTEGERS,
+     .range = {.low = 0, .high = 100},
+     .offset = offsetof(bench_arguments, tests.acceptances)},
     {.names = "-r --repetitions",
      .argument = "N",
      .help = "How often everything is measured, in turns; 3 by default.",
@@ -126,8 +140,16 @@ static gumbel_status measure(const bench_arguments *arguments, const char *path,
     return status;
 }
 
+/* Who guesses, and how often that is right, go together. */
+static bool drafts_are_whole(const bench_arguments *arguments) {
+    return (arguments->model.draft_model != NULL) == (arguments->tests.acceptances.count > 0);
+}
+
 static int bench(void *given) {
     const bench_arguments *arguments = given;
+    if (!drafts_are_whole(arguments))
+        return cli_fail(
+            "--draft-model and --draft-acceptance go together: who guesses, and how often that is right");
     const cli_integers *threads = &arguments->threads;
     const cli_words *more = &arguments->programs;
     printing p = {cli_bench_find_format(arguments->json ? "json" : arguments->format), 0};

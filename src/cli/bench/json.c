@@ -42,7 +42,7 @@ static json_t *profile_json(const cli_profile *profile) {
 }
 
 static json_t *test_json(const cli_bench_test *test, const cli_profile *profile) {
-    static const char *const kinds[] = {"prompt", "decode", "answer"};
+    static const char *const kinds[] = {"prompt", "decode", "answer", "drafted"};
     char name[CLI_BENCH_NAME];
     const char *limit;
     double fraction = cli_bench_fraction(test, &limit);
@@ -51,10 +51,12 @@ static json_t *test_json(const cli_bench_test *test, const cli_profile *profile)
                   "name", cli_bench_name(test, name), "prompt_tokens", (json_int_t)test->prompt, "new_tokens",
                   (json_int_t)test->tokens, "depth", (json_int_t)test->depth, "sequences",
                   (json_int_t)(test->kind == CLI_BENCH_DECODE ? test->batch : 1), "rows",
-                  (json_int_t)(test->kind == CLI_BENCH_DECODE ? test->rows : 1), "tokens_per_second",
+                  (json_int_t)(test->rows > 0 ? test->rows : 1), "tokens_per_second",
                   average_json(&test->rate), "seconds", average_json(&test->seconds), "read_bytes",
                   test->read_bytes, "int8_products", test->int8_products);
     json_object_set_new(object, "decode_tokens_per_second", average_json(&test->decode_rate));
+    json_object_set_new(object, "draft_acceptance",
+                        test->kind == CLI_BENCH_DRAFTED ? json_real(test->acceptance / 100.0) : json_null());
     json_object_set_new(object, "read_bytes_per_second", average_json(&test->read_rate));
     json_object_set_new(object, "int8_products_per_second", average_json(&test->int8_rate));
     json_object_set_new(object, "limit", *limit ? json_string(limit) : json_null());

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "cli/bench/drafted.h"
 #include "cli/model/generator.h"
 
 #include <stdlib.h>
@@ -106,6 +107,8 @@ gumbel_status cli_bench_find_costs(const cli_bench *bench, cli_bench_test *test,
         status = add_step(bench, test, shape, error);
         position += tokens;
     }
+    if (test->kind == CLI_BENCH_DRAFTED) /* which steps there are is left to chance */
+        return status;
     bool is_answer = test->kind == CLI_BENCH_ANSWER; /* its prompt gave the first token */
     uint32_t first = is_answer ? test->prompt : cli_bench_begin_depth(test->depth);
     for (uint32_t i = is_answer ? 1 : 0; i < test->tokens && status == GUMBEL_OK; i++) {
@@ -155,13 +158,18 @@ static gumbel_status run_step(cli_bench *bench, const cli_bench_test *test, uint
     return gumbel_step(bench->model.engine, bench->requests, test->batch, error);
 }
 
+/* NULL: of no positions. */
+static const gumbel_session *base_of(const cli_bench *bench, uint32_t depth) {
+    for (size_t i = 0; i < bench->depth_count; i++)
+        if (bench->depths[i] == depth)
+            return bench->bases[i];
+    return NULL;
+}
+
 /* Sequences of the depth: copies of its base, or what a token begins, all with the same seed, that have drawn
  * their first token. A prompt's last token is not decoding: a backend may have other kernels for it. */
 static gumbel_status begin_sequences(cli_bench *bench, const cli_bench_test *test, gumbel_error *error) {
-    const gumbel_session *base = NULL;
-    for (size_t i = 0; i < bench->depth_count; i++)
-        if (bench->depths[i] == test->depth)
-            base = bench->bases[i];
+    const gumbel_session *base = base_of(bench, test->depth);
     gumbel_status status = GUMBEL_OK;
     for (uint32_t b = 0; b < test->batch && status == GUMBEL_OK; b++) {
         gumbel_session **sequence = &bench->sequences[b];
@@ -230,6 +238,8 @@ gumbel_status cli_bench_run(cli_bench *bench, cli_bench_test *test, gumbel_error
         return measure_prompt(bench, test, error);
     case CLI_BENCH_DECODE:
         return measure_decode(bench, test, error);
+    case CLI_BENCH_DRAFTED:
+        return cli_bench_measure_drafted(bench, test, base_of(bench, test->depth), error);
     default:
         return measure_answer(bench, test, error);
     }

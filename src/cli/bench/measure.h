@@ -11,21 +11,26 @@
 typedef enum cli_bench_kind {
     CLI_BENCH_PROMPT, /* a prompt up to its first token */
     CLI_BENCH_DECODE, /* steps of one generated token for each of some sequences */
-    CLI_BENCH_ANSWER  /* a prompt and tokens drawn after it, as gumbel run does it */
+    CLI_BENCH_ANSWER, /* a prompt and tokens drawn after it, as gumbel run does it */
+    CLI_BENCH_DRAFTED /* tokens of one sequence, with a draft model */
 } cli_bench_kind;
+
+enum { CLI_BENCH_MOST_ROWS = 64 /* of a sequence in a step */ };
 
 typedef struct cli_bench_test {
     cli_bench_kind kind;
     uint32_t prompt;       /* PROMPT, ANSWER: its tokens */
-    uint32_t tokens;       /* DECODE, ANSWER: of each sequence */
-    uint32_t depth, batch; /* DECODE: positions already run (0: the first one), sequences */
-    uint32_t rows;         /* DECODE: of each sequence in a step */
+    uint32_t tokens;       /* all but PROMPT: of each sequence */
+    uint32_t depth, batch; /* DECODE, DRAFTED: positions already run (0: the first one), sequences */
+    uint32_t rows;         /* DECODE, DRAFTED: of each sequence in a step */
+    uint32_t acceptance;   /* DRAFTED: of 100 guesses whose turn comes */
     /* What a repetition needs at least. */
     double read_bytes, int8_products;
     /* Of each repetition. */
     cli_average seconds;
-    cli_average rate;        /* all tokens of all sequences per second */
-    cli_average decode_rate; /* ANSWER: tokens after the first per second */
+    cli_average rate;         /* all tokens of all sequences per second */
+    cli_average decode_rate;  /* ANSWER: tokens after the first per second */
+    cli_average step_seconds; /* DRAFTED: of a step and its guesses */
     /* Limits of the machine just before and just after each repetition; count 0: not known. */
     cli_average read_rate, int8_rate;
 } cli_bench_test;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEFAULT_TOKENS = 64, DEFAULT_REPETITIONS = 3 };
+enum { DEFAULT_TOKENS = 64, DEFAULT_REPETITIONS = 3, DEFAULT_DRAFT_ROWS = 4 };
 
 /* ---- The tests ----------------------------------------------------------------------------------------- */
 
@@ -39,6 +39,7 @@ static void settle_options(const cli_bench_options *options, cli_bench_program *
     run->depths = options->depths;
     run->batches = options->batches;
     run->rows = options->rows;
+    run->acceptances = options->acceptances;
     run->no_limits = options->no_limits;
     run->tokens = options->tokens.given ? (uint32_t)options->tokens.value : DEFAULT_TOKENS;
     run->repetitions =
@@ -50,7 +51,7 @@ static void settle_options(const cli_bench_options *options, cli_bench_program *
     if (run->batches.count == 0)
         run->batches = list_of(1, (const int64_t[]){1});
     if (run->rows.count == 0)
-        run->rows = list_of(1, (const int64_t[]){1});
+        run->rows = list_of(run->acceptances.count > 0 ? 2 : 1, (const int64_t[]){1, DEFAULT_DRAFT_ROWS});
 }
 
 /* Positions that the tokens to decode take at most: where all drafts are accepted. */
@@ -85,8 +86,21 @@ static void add_test(cli_bench_program *run, cli_bench_test test) {
     run->results.tests[run->results.test_count++] = test;
 }
 
+/* With the depth's drafts of each length. */
+static void add_drafted(cli_bench_program *run, uint32_t depth) {
+    for (size_t r = 0; r < run->rows.count; r++)
+        for (size_t a = 0; a < run->acceptances.count && run->rows.values[r] > 1; a++)
+            add_test(run, (cli_bench_test){.kind = CLI_BENCH_DRAFTED,
+                                           .tokens = run->tokens,
+                                           .depth = depth,
+                                           .batch = 1,
+                                           .rows = (uint32_t)run->rows.values[r],
+                                           .acceptance = (uint32_t)run->acceptances.values[a]});
+}
+
 static void list_tests(cli_bench_program *run) {
-    const size_t most = run->prompts.count + 1 + run->depths.count * run->batches.count * run->rows.count;
+    const size_t of_depth = run->rows.count * (run->batches.count + run->acceptances.count),
+                 most = run->prompts.count + 1 + run->depths.count * of_depth;
     run->results.tests = cli_allocate(most, sizeof *run->results.tests);
     uint32_t tokens = run->tokens, answered = 0;
     for (size_t i = 0; i < run->prompts.count; i++) {
@@ -104,6 +118,8 @@ static void list_tests(cli_bench_program *run) {
                                                .depth = (uint32_t)run->depths.values[d],
                                                .batch = (uint32_t)run->batches.values[b],
                                                .rows = (uint32_t)run->rows.values[r]});
+    for (size_t d = 0; d < run->depths.count && tokens > 0; d++)
+        add_drafted(run, (uint32_t)run->depths.values[d]);
     if (answered > 0 && tokens > 0)
         add_test(run, (cli_bench_test){.kind = CLI_BENCH_ANSWER, .prompt = answered, .tokens = tokens});
 }
@@ -198,7 +214,7 @@ static gumbel_status measure_profiles(cli_bench_program *run, gumbel_error *erro
     results->profiles = cli_allocate(results->test_count, sizeof *results->profiles);
     gumbel_status status = GUMBEL_OK;
     for (size_t i = 0; i < results->test_count && status == GUMBEL_OK; i++) {
-        if (results->tests[i].kind == CLI_BENCH_ANSWER)
+        if (results->tests[i].kind > CLI_BENCH_DECODE)
             continue;                            /* two kinds of steps in one */
         cli_bench_test once = results->tests[i]; /* whose times do not count */
         run->collected = (cli_profile){.is_on = true};

@@ -9,14 +9,14 @@
 
 /* What flags ask for; lists and numbers that are not given have defaults. */
 typedef struct cli_bench_options {
-    cli_integers prompts, depths, batches, rows;
+    cli_integers prompts, depths, batches, rows, acceptances;
     cli_integer tokens, repetitions;
     bool profile, no_limits;
 } cli_bench_options;
 
 /* The options with their defaults, the program, and what comes of it. */
 typedef struct cli_bench_program {
-    cli_integers prompts, depths, batches, rows;
+    cli_integers prompts, depths, batches, rows, acceptances;
     uint32_t tokens, repetitions;
     bool no_limits; /* they are not measured, and so not known */
     cli_bench bench;

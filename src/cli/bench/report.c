@@ -18,6 +18,10 @@ const char *cli_bench_name(const cli_bench_test *test, char text[CLI_BENCH_NAME]
         if (test->rows > 1)
             snprintf(text + used, CLI_BENCH_NAME - (size_t)used, ", %u rows", test->rows);
         break;
+    case CLI_BENCH_DRAFTED:
+        snprintf(text, CLI_BENCH_NAME, "drafts of %u at %u, %u %%", test->rows - 1, test->depth,
+                 test->acceptance);
+        break;
     default:
         snprintf(text, CLI_BENCH_NAME, "answer %u + %u", test->prompt, test->tokens);
         break;
@@ -81,8 +85,9 @@ static void print_head(const cli_bench_results *r, FILE *file) {
 }
 
 double cli_bench_milliseconds(const cli_bench_test *test, bool deviation) {
-    double steps = test->kind == CLI_BENCH_DECODE ? test->tokens : 1;
-    return 1e3 * (deviation ? cli_average_deviation(&test->seconds) : test->seconds.mean) / steps;
+    const double steps = test->kind == CLI_BENCH_DECODE ? test->tokens : 1;
+    const cli_average *seconds = test->kind == CLI_BENCH_DRAFTED ? &test->step_seconds : &test->seconds;
+    return 1e3 * (deviation ? cli_average_deviation(seconds) : seconds->mean) / steps;
 }
 
 static void print_test(const cli_bench_test *test, FILE *file) {
