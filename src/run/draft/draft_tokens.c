@@ -5,8 +5,8 @@
 
 enum { NOTICE = 256 };
 
-/* Of the states behind all draft tokens, on a backend that keeps them whole: not less than that, and of a large
- * program a part of what its weights take. */
+/* Of the states behind all draft tokens, on a backend that keeps them whole: not less than that, and of a
+ * large program a part of what its weights take. */
 static const uint64_t always_bytes = (uint64_t)1 << 30;
 enum { PART_OF_WEIGHTS = 8 };
 
