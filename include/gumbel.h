@@ -595,12 +595,13 @@ typedef struct gumbel_engine_options {
                                rings of a program with windows have room for, and above 64 a multiple of 64.
                                0: as the backend likes and has memory for, and at least the program's; with
                                step_tokens just that */
-    /* Another program made ready, whose sessions guess tokens for those that gumbel_generate drives here, as
-     * far as draft_tokens goes; NULL: none. Of the same vocabulary, with its sampler, on any backend; with
-     * snapshots where it has recurrent states. The caller's: it must outlive this engine and is used by the
-     * thread that uses this one. A session that drafts takes one of its slots until it is destroyed; where
-     * there is none, or the engine fails, a notice says so and there are no such drafts. Where its context is
-     * shorter they end there. */
+    /* Another program made ready, whose sessions guess tokens for those that gumbel_generate or a scheduler
+     * drives here, as far as draft_tokens goes; NULL: none. Of the same vocabulary, with its sampler, on any
+     * backend; with snapshots where it has recurrent states. The caller's: it must outlive this engine and is
+     * used by the thread that uses this one. A session that drafts takes one of its slots until it is
+     * destroyed; a scheduler lends them to the answers that draft. Where there is none there are no such
+     * drafts; where the engine fails a notice says so, and a scheduler has none from then on. Where its
+     * context is shorter they end there. */
     gumbel_engine *draft_engine;
 } gumbel_engine_options;
 
@@ -877,7 +878,7 @@ typedef enum gumbel_drafting {
     GUMBEL_DRAFTING_LOOKUP = 2, /* what followed the last tokens before, in the prompt, the answer or what is
                                    predicted; and what a grammar forces */
     GUMBEL_DRAFTING_MODEL = 3   /* the engine's draft_engine, without which it is an ARGUMENT error; and what
-                                   a grammar forces. A scheduler has none: there it is LOOKUP */
+                                   a grammar forces */
 } gumbel_drafting;
 
 /* What became of drafts. */

@@ -135,9 +135,10 @@ static bool reserve_draft_models(gumbel_engine *engine, gumbel_engine *draft_eng
     engine->draft_engine = draft_engine;
     engine->draft_cost = usual_draft_cost(engine->program, draft_engine->program);
     engine->draft_models = gb_draft_models_create(engine->slots);
+    engine->draft_requests = gb_allocate(engine->slots, sizeof *engine->draft_requests);
     for (uint32_t i = 0; engine->draft_models && i < engine->slots; i++)
         engine->sessions[i].draft_model = &engine->draft_models[i];
-    return engine->draft_models != NULL;
+    return engine->draft_models && engine->draft_requests;
 }
 
 /* How many steps are announced: as many as the backend begins, and as rings have room for without losing a
@@ -267,6 +268,7 @@ void gumbel_engine_destroy(gumbel_engine *engine) {
         gb_draft_model_end(engine->sessions[i].draft_model);
     }
     gb_free(engine->draft_models);
+    gb_free(engine->draft_requests);
     gb_mask_workers_destroy(engine->mask_workers);
     if (engine->backend)
         engine->backend->functions->destroy(engine->backend);

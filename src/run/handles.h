@@ -114,6 +114,7 @@ struct gumbel_engine {
     gb_step_times step_times;            /* of sessions that generate by themselves */
     gumbel_engine *draft_engine;         /* the caller's; NULL: none */
     struct gb_draft_model *draft_models; /* [slots] */
+    gumbel_request *draft_requests;      /* [slots] of a step of the draft engine */
     double draft_cost;                   /* of a guess, where no time is known, in steps of this engine */
     gumbel_log_callback log;             /* NULL: no notices */
     void *log_user;
@@ -193,6 +194,10 @@ bool gb_can_truncate(const gb_program *program, uint32_t written_end, uint32_t w
 
 /* Frees what the generation begun last has of its own. */
 void gb_session_forget_generation(gumbel_session *session);
+
+/* Goes back to an earlier position, or where the states cannot, further: to one that they can stand at. What
+ * has been run stays in tokens, and is to be run again. */
+void gb_session_go_back(gumbel_session *session, uint32_t position);
 
 /* Goes back to the snapshot, or to position 0 without one that the token behind it can go on from. What has
  * been run stays in tokens. */

@@ -171,15 +171,23 @@ void gb_session_start_over(gumbel_session *session) {
     session->is_ahead = false;
 }
 
+void gb_session_go_back(gumbel_session *session, uint32_t position) {
+    if (session->has_snapshot && session->snapshot_position > position)
+        session->has_snapshot = false;
+    if (position == session->position)
+        return;
+    if (!truncate_states(session, position)) {
+        gb_session_start_over(session);
+        return;
+    }
+    const uint32_t run = gb_session_run_position(session);
+    session->held = position > run ? position - run : 0;
+    session->position = position;
+}
+
 /* Takes the state to an earlier position. */
 static gumbel_status go_back(gumbel_session *session, uint32_t position, gumbel_error *error) {
-    if (truncate_states(session, position)) {
-        const uint32_t run = gb_session_run_position(session);
-        session->held = position > run ? position - run : 0;
-        session->position = position;
-        return GUMBEL_OK;
-    }
-    gb_session_start_over(session);
+    gb_session_go_back(session, position);
     session->is_repeating = true;
     gumbel_status status = gb_session_run(session, session->tokens + session->position,
                                           position - session->position, NULL, error);
@@ -194,8 +202,6 @@ gumbel_status gumbel_session_rewind(gumbel_session *session, uint32_t position, 
                        session->position);
     session->generation.active = false;
     session->pending_token = -1;
-    if (session->has_snapshot && session->snapshot_position > position)
-        session->has_snapshot = false;
     if (position == session->position)
         return GUMBEL_OK;
     /* Running the tokens again must not make those that were generated part of the prompt. */

@@ -363,9 +363,9 @@ static void rejected_guesses_leave_nothing(void **state) {
             ask(&s, i, &settings[i % SETTINGS], 3 + i, &t);
             ask(&s, i + 1, &settings[i % SETTINGS], ANSWER, &t);
             for (uint32_t fresh = 0; fresh < 2; fresh++) {
-                assert_ok(
-                    gb_draft_model_guess(s.session, NULL, DRAFT, guesses[fresh], &counts[fresh], &error),
-                    &error);
+                assert_ok(gb_draft_model_guess(s.session, NULL, DRAFT, false, guesses[fresh], &counts[fresh],
+                                               &error),
+                          &error);
                 gb_draft_model_end(s.session->draft_model);
             }
             assert_true(t.drafts.accepted < t.drafts.proposed);

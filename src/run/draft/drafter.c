@@ -83,20 +83,22 @@ void gb_drafter_propose(gb_drafter *drafter, gb_constraint *constraint, const gb
         draft->count = gb_constraint_set_draft(constraint, draft->tokens, draft->count);
 }
 
-/* That the model's guesses up to each place are accepted. */
-static void set_chances(const gb_acceptance *acceptance, float *chances, uint32_t count) {
+void gb_drafter_model_chances(const gb_drafter *drafter, float *chances, uint32_t count) {
     float chance = 1;
     for (uint32_t i = 0; i < count; i++)
-        chances[i] = chance *= gb_acceptance_chance(acceptance, i);
+        chances[i] = chance *= gb_acceptance_chance(&drafter->model->acceptance, i);
 }
 
 uint32_t gb_drafter_model_tokens(const gb_drafter *drafter, const gb_step_times *times, uint32_t most,
                                  double each) {
     const gb_draft *draft = &drafter->draft;
     float chances[GB_MOST_DRAFT];
-    set_chances(&drafter->model->acceptance, chances, most);
-    const gb_paying_rows of_model = gb_find_paying_rows(times, 1, chances, most, each);
-    const gb_paying_rows proposed = gb_find_paying_rows(times, 1, draft->chances, draft->count, 0);
+    double costs[GB_MOST_DRAFT];
+    gb_drafter_model_chances(drafter, chances, most);
+    for (uint32_t i = 0; i < most; i++)
+        costs[i] = each;
+    const gb_paying_rows of_model = gb_find_paying_rows(times, 1, chances, costs, most);
+    const gb_paying_rows proposed = gb_find_paying_rows(times, 1, draft->chances, NULL, draft->count);
     return of_model.rate > proposed.rate ? (uint32_t)of_model.count : 0;
 }
 
@@ -104,7 +106,7 @@ void gb_drafter_take_model(gb_drafter *drafter, uint32_t count) {
     gb_draft *draft = &drafter->draft;
     draft->count = count;
     draft->is_of_model = true;
-    set_chances(&drafter->model->acceptance, draft->chances, count);
+    gb_drafter_model_chances(drafter, draft->chances, count);
 }
 
 void gb_drafter_keep(gb_drafter *drafter, gb_constraint *constraint, uint32_t count) {

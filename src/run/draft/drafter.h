@@ -55,6 +55,9 @@ void gb_drafter_add(gb_drafter *drafter, const int32_t *tokens, size_t count);
 void gb_drafter_propose(gb_drafter *drafter, gb_constraint *constraint, const gb_token_list *stop_tokens,
                         uint32_t most);
 
+/* chances[i]: that the guesses 0 .. i of the model, which there is, are all accepted. */
+void gb_drafter_model_chances(const gb_drafter *drafter, float *chances, uint32_t count);
+
 /* How many tokens pay to be drawn by the model, which there is, in place of the proposed ones; at most so
  * many, each of which costs so much. 0: none, or those that are proposed pay more. */
 uint32_t gb_drafter_model_tokens(const gb_drafter *drafter, const gb_step_times *times, uint32_t most,

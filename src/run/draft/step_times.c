@@ -89,13 +89,14 @@ void gb_step_times_note(gb_step_times *times, uint32_t rows, double seconds) {
 }
 
 gb_paying_rows gb_find_paying_rows(const gb_step_times *times, uint32_t rows, const float *chances,
-                                   size_t count, double each) {
+                                   const double *costs, size_t count) {
     const double alone = rows / gb_step_times_of(times, rows);
     gb_paying_rows best = {.rate = alone * least_gain};
-    double tokens = rows;
+    double tokens = rows, guessing = 0;
     for (size_t i = 0; i < count; i++) {
         tokens += (double)chances[i];
-        const double seconds = gb_step_times_of(times, rows + 1 + (uint32_t)i) + (double)(i + 1) * each;
+        guessing += costs ? costs[i] : 0;
+        const double seconds = gb_step_times_of(times, rows + 1 + (uint32_t)i) + guessing;
         if (tokens / seconds > best.rate)
             best = (gb_paying_rows){.count = i + 1, .rate = tokens / seconds};
     }
@@ -103,5 +104,5 @@ gb_paying_rows gb_find_paying_rows(const gb_step_times *times, uint32_t rows, co
 }
 
 size_t gb_count_paying_rows(const gb_step_times *times, uint32_t rows, const float *chances, size_t count) {
-    return gb_find_paying_rows(times, rows, chances, count, 0).count;
+    return gb_find_paying_rows(times, rows, chances, NULL, count).count;
 }

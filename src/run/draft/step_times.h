@@ -39,10 +39,10 @@ typedef struct gb_paying_rows {
 } gb_paying_rows;
 
 /* How many of `count` draft rows give the most tokens a second beside `rows` others, which give one each.
- * chances: [count] that a draft row's token is accepted, descending. each: what guessing one token takes
- * before the step. 0 unless that is clearly more. */
+ * chances: [count] that a draft row's token is accepted, descending. costs: [count] what guessing it takes
+ * before the step; NULL: nothing. 0 unless that is clearly more. */
 gb_paying_rows gb_find_paying_rows(const gb_step_times *times, uint32_t rows, const float *chances,
-                                   size_t count, double each);
+                                   const double *costs, size_t count);
 
 /* The same for guesses that take no time. */
 size_t gb_count_paying_rows(const gb_step_times *times, uint32_t rows, const float *chances, size_t count);

@@ -49,6 +49,9 @@ static gumbel_status check_submission(const gb_slots_of_engine *slots, const gum
     if (!(submission->deadline_seconds >= 0))
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "submit: deadline_seconds is %g: expected 0 or more",
                        submission->deadline_seconds);
+    if (submission->drafting == GUMBEL_DRAFTING_MODEL && slots->draft_context == 0)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                       "submit: drafting by a model needs an engine created with draft_engine");
     if (submission->branch_position_count > 0 && !submission->branch_positions)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "submit: branch_positions is NULL");
     GB_TRY(check_ids(submission->tokens, submission->token_count, slots->vocab_size, "tokens", error));
@@ -160,6 +163,7 @@ static void copy_numbers(const gumbel_submission *submission, gb_answer *answer)
 static gumbel_status copy_drafting(const gb_slots_of_engine *slots, const gumbel_submission *submission,
                                    gb_answer *answer, gumbel_error *error) {
     const uint32_t given = submission->max_draft, most = slots->draft_tokens;
+    answer->drafting = submission->drafting;
     if (most == 0 || submission->drafting == GUMBEL_DRAFTING_OFF)
         return GUMBEL_OK;
     answer->max_draft = given > 0 && given < most ? given : most;

@@ -39,8 +39,9 @@ typedef struct gb_answer {
     uint64_t seed;
     bool wants_logprob, no_prefix_cache;
     gb_constraint *constraint; /* NULL: any answer will do */
-    uint32_t max_draft;        /* tokens of a draft; 0: it has none */
-    int32_t *predicted;        /* [predicted_count] what drafts are taken from as well */
+    gumbel_drafting drafting;
+    uint32_t max_draft; /* tokens of a draft; 0: it has none */
+    int32_t *predicted; /* [predicted_count] what drafts are taken from as well */
     size_t predicted_count;
     gb_drafter *drafter; /* NULL: none, or not yet */
     /* what is told */

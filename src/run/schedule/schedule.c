@@ -57,8 +57,11 @@ gumbel_status gb_schedule_create(gb_slots_of_engine *slots, const gumbel_schedul
     schedule->results = gb_allocate((size_t)slots->count + most_drafts, sizeof *schedule->results);
     schedule->draft_rows = gb_allocate(most_drafts, sizeof *schedule->draft_rows);
     schedule->draft_chances = gb_allocate(most_drafts, sizeof *schedule->draft_chances);
+    schedule->draft_costs = gb_allocate(most_drafts, sizeof *schedule->draft_costs);
+    schedule->guesses = gb_allocate(slots->count, sizeof *schedule->guesses);
     if (schedule->slot_used && schedule->stage.saved && schedule->parts && schedule->part_answers &&
-        schedule->results && schedule->draft_rows && schedule->draft_chances)
+        schedule->results && schedule->draft_rows && schedule->draft_chances && schedule->draft_costs &&
+        schedule->guesses)
         return GUMBEL_OK;
     gb_schedule_destroy(schedule);
     return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for a scheduler");
@@ -77,6 +80,8 @@ void gb_schedule_destroy(gb_serving_schedule *schedule) {
     gb_free(schedule->results);
     gb_free(schedule->draft_rows);
     gb_free(schedule->draft_chances);
+    gb_free(schedule->draft_costs);
+    gb_free(schedule->guesses);
 }
 
 double gb_schedule_now(const gb_serving_schedule *schedule) {

@@ -17,6 +17,7 @@ enum { GB_GRAIN = 64 };
 typedef struct gb_draft_row {
     float chance;
     uint32_t part, place;
+    bool is_of_model; /* which is still to guess it */
 } gb_draft_row;
 
 typedef struct gb_serving_schedule {
@@ -37,6 +38,8 @@ typedef struct gb_serving_schedule {
     gumbel_result *results;    /* [most rows] of all parts, those of slots without one too */
     gb_draft_row *draft_rows;  /* [slots * draft_tokens] that could be verified */
     float *draft_chances;      /* [slots * draft_tokens] theirs */
+    double *draft_costs;       /* [slots * draft_tokens] and what guessing them takes */
+    gb_guess *guesses;         /* [slots] of the parts */
     atomic_uint queued;        /* answers that wait, those not yet added included */
     bool is_short;             /* the device had no memory for a step: nobody begins until an answer ends */
     uint64_t host_bytes, spilled_bytes;

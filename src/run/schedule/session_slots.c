@@ -4,9 +4,10 @@
  */
 #include "base/memory.h"
 #include "base/versioned.h"
-#include "run/handles.h"
+#include "run/draft/model.h"
 #include "run/schedule/slots.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* States that grow by rows up to the same number of them. */
@@ -182,6 +183,34 @@ static uint64_t bytes_at(const gb_slots_of_engine *slots, uint32_t end) {
     return sum;
 }
 
+/* ---- Guesses ------------------------------------------------------------------------------------------- */
+
+/* Its guesses are a help that answers can do without. */
+static void give_up_models(session_slots *s, const gumbel_error *why) {
+    char notice[GUMBEL_MESSAGE_BYTES + 64];
+    snprintf(notice, sizeof notice, "no more drafts of the draft model: %s", why->message);
+    if (s->engine->log)
+        s->engine->log(s->engine->log_user, GUMBEL_LOG_INFO, notice);
+    for (uint32_t i = 0; i < s->base.count; i++)
+        gb_draft_model_end(&s->engine->draft_models[i]);
+    s->base.draft_models = NULL;
+}
+
+/* Its prompts take as long a step as a prompt of the engine's beside answers. */
+static gumbel_status guess(gb_slots_of_engine *slots, gb_guess *guesses, size_t count) {
+    session_slots *s = own(slots);
+    gumbel_error error;
+    const gumbel_status status =
+        gb_draft_models_guess(s->engine, guesses, count, s->engine->draft_engine->short_chunk, &error);
+    if (status != GUMBEL_OK)
+        give_up_models(s, &error);
+    return status;
+}
+
+static double guess_cost(const gb_slots_of_engine *slots, uint32_t answers) {
+    return gb_draft_model_cost(own_const(slots)->engine, answers);
+}
+
 /* ---- Requests ------------------------------------------------------------------------------------------ */
 
 static gumbel_status settle(const gb_slots_of_engine *slots, const gumbel_submission *submission,
@@ -217,6 +246,8 @@ static const gb_slots_functions functions = {
     .save = save,
     .load = load,
     .bytes = bytes_at,
+    .guess = guess,
+    .guess_cost = guess_cost,
     .settle = settle,
     .destroy = destroy,
 };
@@ -243,6 +274,8 @@ static gb_slots_of_engine describe(gumbel_engine *engine) {
                                 .max_bias = (uint32_t)metadata->max_bias,
                                 .stop_tokens = metadata->stop_tokens,
                                 .step_times = &engine->step_times,
+                                .draft_context = engine->draft_engine ? engine->draft_engine->max_context : 0,
+                                .draft_models = engine->draft_models,
                                 .reuse = engine->backend->reuse,
                                 .grain = grain_of(engine),
                                 .stages_snapshots = engine->backend->threads == 0};

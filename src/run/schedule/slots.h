@@ -9,6 +9,7 @@
 
 #include "backends/backend.h"
 #include "base/byte_buffer.h"
+#include "run/draft/guess.h"
 #include "run/draft/step_times.h"
 
 /* One sequence's part of a step. */
@@ -73,6 +74,14 @@ typedef struct gb_slots_functions {
     /* Bytes of a sequence's states at a position. */
     uint64_t (*bytes)(const gb_slots_of_engine *slots, uint32_t position);
 
+    /* Lets another program guess for answers, where there are draft_models. Those whose states there have far
+     * to catch up are not ready, and come closer with each call. On an error there are no draft models any
+     * more, which a notice has said. */
+    gumbel_status (*guess)(gb_slots_of_engine *slots, gb_guess *guesses, size_t count);
+
+    /* What a guess of each of so many answers takes, in the unit of step_times. */
+    double (*guess_cost)(const gb_slots_of_engine *slots, uint32_t answers);
+
     /* Checks a request's settings and gives them in this version's form, biases still the caller's.
      * Thread-safe. */
     gumbel_status (*settle)(const gb_slots_of_engine *slots, const gumbel_submission *submission,
@@ -89,7 +98,9 @@ struct gb_slots_of_engine {
     uint32_t most_following;                 /* steps that an engine begins ahead */
     uint32_t short_step_tokens, short_chunk; /* the same of steps that others wait for; no more than those */
     gb_token_list stop_tokens;
-    gb_step_times *step_times; /* of the engine; the scheduler notes them */
+    gb_step_times *step_times;           /* of the engine; the scheduler notes them */
+    uint32_t draft_context;              /* positions of another program that guesses; 0: there is none */
+    struct gb_draft_model *draft_models; /* [count] by slot, what it is like; NULL: none, or it has failed */
     gb_reuse reuse;
     uint32_t grain;        /* prompts must be cut at multiples of it, but for their ends; 0, 1: anywhere */
     bool needs_snapshots;  /* some state cannot be cut anywhere */
