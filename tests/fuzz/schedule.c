@@ -2,8 +2,8 @@
  *
  * The same answers under load: requests of mixed length and settings, answered alone one by one in fresh
  * sessions, then by a scheduler, submitted by several threads at random times with cancels between, on
- * engines of 1 to 64 slots, with and without a prefix cache and drafts, and with so little memory that
- * answers are spilled.
+ * engines of 1 to 64 slots, with and without a prefix cache, drafts and a draft model, and with so little
+ * memory that answers are spilled.
  */
 #include "bundled.h"
 #include "cases.h"
@@ -62,6 +62,8 @@ typedef struct load {
     gumbel_program_info info;
     uint64_t seed;
     gumbel_scheduler *scheduler;
+    gumbel_program *draft_program; /* NULL: none guesses */
+    gumbel_engine *draft_engine;
     atomic_uint next;
     asked requests[EACH];
 } load;
@@ -239,6 +241,37 @@ static void submit_all(load *l) {
         pthread_join(callers[i], NULL);
 }
 
+/* Another program of the same family, with any number of sessions. Where nothing depends on times it is said
+ * to be cheap, so that it guesses much. */
+static void draw_draft_engine(load *l, gumbel_engine_options *options) {
+    gumbel_engine_options of_draft = {.size = sizeof of_draft,
+                                      .slots = 1 + (int)random_below(&l->source, (uint64_t)options->slots),
+                                      .threads = 1,
+                                      .max_context =
+                                          CONTEXT / 2 + (uint32_t)random_below(&l->source, CONTEXT / 2),
+                                      .snapshots = true};
+    if (options->draft_tokens == 0 || random_once_in(&l->source, 2))
+        return;
+    const uint64_t other = (l->seed + 2 * random_below(&l->source, 2)) % SAMPLED_PROGRAMS;
+    must(gumbel_program_open(bundled_path(other), &l->draft_program, &error), "draft program");
+    must(gumbel_engine_create(l->draft_program, &of_draft, &l->draft_engine, &error), "draft engine");
+    options->draft_engine = l->draft_engine;
+}
+
+/* Some answers are guessed for by the draft model alone. */
+static void choose_drafters(load *l) {
+    for (int i = 0; i < EACH && l->draft_engine; i++)
+        if (l->requests[i].submission.drafting == GUMBEL_DRAFTING_AUTO && random_once_in(&l->source, 2))
+            l->requests[i].submission.drafting = GUMBEL_DRAFTING_MODEL;
+}
+
+/* Steps are said to take so long. */
+static void fix_times(gb_step_times *times, double seconds) {
+    times->seconds[0] = seconds;
+    times->samples[0] = 1;
+    times->is_fixed = true;
+}
+
 static gumbel_engine *draw_engine(load *l) {
     static const int slots[SLOT_COUNTS] = {1, 2, 3, 8, 64};
     gumbel_engine *engine;
@@ -250,9 +283,14 @@ static gumbel_engine *draw_engine(load *l) {
         options.draft_tokens = 1 + (uint32_t)random_below(&l->source, 12);
     if (random_once_in(&l->source, 2))
         options.step_tokens = (uint32_t)options.slots + (uint32_t)random_below(&l->source, 200);
+    draw_draft_engine(l, &options);
     must(gumbel_engine_create(l->program, &options, &engine, &error), "engine");
     if (random_once_in(&l->source, 2))
         engine->backend->threads = 0; /* as a device, which stages snapshots */
+    if (l->draft_engine && !random_once_in(&l->source, 4)) {
+        fix_times(&engine->step_times, 1);
+        fix_times(&l->draft_engine->step_times, 0.05);
+    }
     return engine;
 }
 
@@ -269,6 +307,7 @@ static uint64_t context_bytes(gumbel_engine *engine) {
 
 static gumbel_scheduler_stats answer_all_together(load *l) {
     gumbel_engine *engine = draw_engine(l);
+    choose_drafters(l);
     gumbel_scheduler_stats stats = {.size = sizeof stats};
     gumbel_scheduler_options options = {.size = sizeof options};
     options.no_prefix_cache = random_once_in(&l->source, 4);
@@ -284,6 +323,8 @@ static gumbel_scheduler_stats answer_all_together(load *l) {
     must(gumbel_scheduler_get_stats(l->scheduler, &stats, &error), "stats");
     gumbel_scheduler_destroy(l->scheduler);
     gumbel_engine_destroy(engine);
+    gumbel_engine_destroy(l->draft_engine);
+    gumbel_program_close(l->draft_program);
     return stats;
 }
 
