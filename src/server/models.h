@@ -34,6 +34,8 @@ typedef struct server_model {
     gumbel_chat_options chat;                  /* likewise */
     bool has_reasoning_budget;                 /* likewise */
     uint32_t reasoning_budget;
+    bool has_draft_model;             /* another program may guess for its answers */
+    gumbel_drafting drafting;         /* where a request says nothing */
     struct server_grammars *grammars; /* of its tokenizer */
     server_generator generator;
 } server_model;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """OpenAI's own client: chats, completions, responses, streams, errors."""
 
+import concurrent.futures
 import json
 import unittest
 
@@ -54,6 +55,39 @@ class Predictions(unittest.TestCase):
                 with self.assertRaises(openai.BadRequestError) as caught:
                     ask(prediction=wrong)
                 self.assertIn(where, str(caught.exception))
+
+
+class DraftModels(unittest.TestCase):
+    def test_itself(self):
+        """A program that guesses for itself is always right, whoever is answered beside it."""
+        asked = [(f"Who is number {i}?", 20 + i) for i in range(6)]
+        with Server() as server:
+            expected = [self.ask(server, *one) for one in asked]
+        with Server("--draft-model", GEMMA, "--draft", "model") as server:
+            with concurrent.futures.ThreadPoolExecutor(6) as pool:
+                found = list(pool.map(lambda one: self.ask(server, *one), asked * 2))
+            for draft in ("model", "auto", "lookup", "off"):
+                self.assertEqual(self.ask(server, *asked[0], draft=draft), expected[0])
+            guessed = server.metric("gumbel_draft_tokens_total"), server.metric("gumbel_accepted_tokens_total")
+            with self.assertRaises(openai.BadRequestError):
+                self.ask(server, *asked[0], draft="somebody")
+        self.assertEqual(found, expected * 2)
+        self.assertGreater(guessed[1], 0)
+        self.assertGreaterEqual(guessed[0], guessed[1])
+
+    def test_none(self):
+        with Server() as server:
+            with self.assertRaises(openai.BadRequestError) as caught:
+                self.ask(server, "Who?", 1, draft="model")
+            self.assertIn("no other program guesses for this one", str(caught.exception))
+        for words in (("--draft", "model"), ("--draft-model", QWEN)):
+            with self.assertRaises(RuntimeError):
+                Server(*words)
+
+    def ask(self, server, question, seed, **more):
+        reply = client_of(server).chat.completions.create(
+            model="tiny", messages=[{"role": "user", "content": question}], seed=seed, max_tokens=60, extra_body=more)
+        return reply.choices[0].message.content
 
 
 class Chat(unittest.TestCase):

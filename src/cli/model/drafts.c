@@ -20,7 +20,7 @@ const cli_option cli_draft_table[] = {
     {.names = "--draft-model",
      .argument = "PROGRAM",
      .help = "A smaller program of the same vocabulary, or its checkpoint, that guesses the next tokens. It "
-             "runs where the program does. Of gumbel run and gumbel chat.",
+             "runs where the program does.",
      .type = CLI_STRING,
      .offset = offsetof(cli_draft_options, model)},
     {.names = "--draft-max",

@@ -98,6 +98,7 @@ static gumbel_status start_draft_model(const cli_model_options *options, cli_mod
     GB_TRY(gumbel_program_get_info(model->draft_program, &info, error));
     engine_options.max_context =
         model->max_context < info.max_context ? model->max_context : info.max_context;
+    engine_options.slots = options->slots;
     engine_options.snapshots = true;
     return gumbel_engine_create(model->draft_program, &engine_options, &model->draft_engine, error);
 }

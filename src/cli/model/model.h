@@ -21,7 +21,7 @@ typedef struct cli_model_options {
     /* Not flags: a command sets these, all zero otherwise. */
     int slots;               /* sessions that can exist at once; 0: 1, the model's own */
     uint32_t draft_tokens;   /* of one session in a step, at most */
-    const char *draft_model; /* a program that guesses for the session; NULL: none */
+    const char *draft_model; /* a program that guesses, with as many slots; NULL: none */
     gumbel_profile_callback profile;
     void *profile_user;
     gumbel_observe_callback observe;

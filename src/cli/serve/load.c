@@ -39,6 +39,7 @@ static cli_model_options options_of(const serve_arguments *arguments, const serv
     options.source.path = model->path;
     options.slots = arguments->serve.slots.given ? (int)arguments->serve.slots.value : DEFAULT_SLOTS;
     options.draft_tokens = cli_draft_tokens(&arguments->draft, options.slots);
+    options.draft_model = cli_draft_model(&arguments->draft);
     return options;
 }
 
@@ -51,8 +52,33 @@ static gumbel_status count_bytes(const cli_model_options *options, const gumbel_
         .size = sizeof shape, .sequences = (uint32_t)options->slots, .tokens = 1, .position = context - 1};
     gumbel_step_costs costs = {.size = sizeof costs};
     const gumbel_status status = gumbel_program_get_costs(program, &shape, &costs, error);
-    *bytes = info->weight_bytes + (uint64_t)costs.state_bytes;
+    *bytes += info->weight_bytes + (uint64_t)costs.state_bytes;
     return status;
+}
+
+/* The same of the program that guesses, if there is one. Its context is no longer than the other's. */
+static gumbel_status count_draft_bytes(const cli_model_options *options, uint32_t context, uint64_t *bytes,
+                                       gumbel_error *error) {
+    cli_model_options of_draft = *options;
+    gumbel_program_info info = {.size = sizeof info};
+    gumbel_program *program = NULL;
+    double seconds;
+    if (!options->draft_model)
+        return GUMBEL_OK;
+    of_draft.source = (cli_program_options){.path = options->draft_model, .pull = options->source.pull};
+    gumbel_status status = cli_open_program(&of_draft.source, context, &program, &seconds, error);
+    if (status == GUMBEL_OK)
+        status = gumbel_program_get_info(program, &info, error);
+    of_draft.max_context.value = context < info.max_context ? context : info.max_context;
+    if (status == GUMBEL_OK)
+        status = count_bytes(&of_draft, program, &info, bytes, error);
+    gumbel_program_close(program);
+    return status;
+}
+
+static uint32_t context_of(const cli_model_options *options, const gumbel_program_info *info) {
+    const uint32_t wanted = (uint32_t)options->max_context.value;
+    return wanted > 0 && wanted < info->max_context ? wanted : info->max_context;
 }
 
 /* On the CPU weights may be larger than memory, at a price. */
@@ -76,8 +102,11 @@ gumbel_status serve_look_at(const serve_arguments *arguments, const char *alias,
         status = gumbel_program_get_info(program, &info, error);
     if (status == GUMBEL_OK)
         status = check_program(model->path, &info, error);
+    model->bytes = 0;
     if (status == GUMBEL_OK)
         status = count_bytes(&options, program, &info, &model->bytes, error);
+    if (status == GUMBEL_OK)
+        status = count_draft_bytes(&options, context_of(&options, &info), &model->bytes, error);
     if (status == GUMBEL_OK) {
         write_names(alias, &info, model);
         warn_of_memory(model->path, options.backend, model->bytes);
@@ -128,8 +157,11 @@ static server_model served_of(const serve_arguments *arguments, const serve_mode
                            .backend = engine.backend,
                            .sampling = loaded->sampling.values,
                            .chat = loaded->template.options,
+                           .has_draft_model = loaded->model.draft_engine != NULL,
                            .grammars = loaded->grammars,
                            .generator = server_generator_of(loaded->scheduler)};
+    if (served.has_draft_model)
+        served.drafting = cli_drafting(&arguments->draft);
     served.has_reasoning_budget = cli_has_reasoning_budget(&arguments->reasoning, &served.reasoning_budget);
     for (size_t i = 0; i < SERVER_MOST_SETTINGS && i < CLI_MOST_SETTINGS; i++)
         served.origins[i] = loaded->sampling.origins[i];

@@ -64,6 +64,7 @@ typedef struct server_request {
     int32_t *stop_tokens; /* owned */
     size_t stop_token_count;
     int32_t priority;
+    bool has_drafting;
     gumbel_drafting drafting;
     uint32_t max_draft; /* 0: the engine's */
     bool has_prediction;

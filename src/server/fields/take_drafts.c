@@ -9,10 +9,12 @@
 
 bool server_take_drafting(const char *name, json_t *value, server_request *request, server_failure *failure) {
     const char *word;
-    if (!server_read_choice(name, value, "auto lookup off", &word, failure))
+    if (!server_read_choice(name, value, "auto lookup model off", &word, failure))
         return false;
+    request->has_drafting = true;
     request->drafting = strcmp(word, "auto") == 0     ? GUMBEL_DRAFTING_AUTO
                         : strcmp(word, "lookup") == 0 ? GUMBEL_DRAFTING_LOOKUP
+                        : strcmp(word, "model") == 0  ? GUMBEL_DRAFTING_MODEL
                                                       : GUMBEL_DRAFTING_OFF;
     return true;
 }
@@ -23,8 +25,10 @@ bool server_take_max_draft(const char *name, json_t *value, server_request *requ
     int64_t most;
     if (!server_read_integer(name, value, 0, INT32_MAX, &most, failure))
         return false;
-    if (most == 0)
+    if (most == 0) {
+        request->has_drafting = true;
         request->drafting = GUMBEL_DRAFTING_OFF;
+    }
     request->max_draft = (uint32_t)most;
     return true;
 }

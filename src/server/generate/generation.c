@@ -42,7 +42,7 @@ static gumbel_submission submission_of(const server_generation *generation, size
         .reasons = generation->reasons,
         .has_reasoning_budget = request->has_reasoning_budget,
         .reasoning_budget = request->reasoning_budget,
-        .drafting = request->drafting,
+        .drafting = request->has_drafting ? request->drafting : generation->model->drafting,
         .max_draft = request->max_draft,
         .predicted_tokens = generation->predicted.tokens,
         .predicted_count = generation->predicted.count,
@@ -192,6 +192,9 @@ static bool score_prompts(server_generation *generation, server_failure *failure
 static bool submit_prompts(server_generation *generation, const server_limits *limits,
                            server_failure *failure) {
     const size_t most = generation->request.is_stream ? limits->max_stream_bytes : 0;
+    if (generation->request.drafting == GUMBEL_DRAFTING_MODEL && !generation->model->has_draft_model)
+        return server_refuse(failure, "draft",
+                             "draft: no other program guesses for this one (gumbel serve --draft-model)");
     if (!server_run_init(&generation->run, &generation->model->generator, generation->prompts.count, most,
                          failure))
         return false;
