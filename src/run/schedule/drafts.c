@@ -119,11 +119,14 @@ static int by_chance(const void *one, const void *other) {
     return a->place < b->place ? -1 : a->place > b->place;
 }
 
-/* What one more answer adds to a round of guesses that has so many. */
-static double added_cost(const gb_slots_of_engine *slots, uint32_t answers) {
-    const double before = answers > 0 ? slots->functions->guess_cost(slots, answers) : 0,
-                 after = slots->functions->guess_cost(slots, answers + 1);
-    return after > before ? after - before : 0;
+/* What each number of answers adds to a round of guesses that has one less. */
+static void set_added_costs(gb_serving_schedule *schedule, size_t count) {
+    double before = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const double cost = schedule->slots->functions->guess_cost(schedule->slots, i + 1);
+        schedule->added_costs[i] = cost > before ? cost - before : 0;
+        before = cost;
+    }
 }
 
 static void set_costs(gb_serving_schedule *schedule, size_t listed) {
@@ -131,7 +134,7 @@ static void set_costs(gb_serving_schedule *schedule, size_t listed) {
     for (size_t i = 0; i < listed; i++) {
         const gb_draft_row *row = &schedule->draft_rows[i];
         schedule->draft_chances[i] = row->chance;
-        schedule->draft_costs[i] = row->is_of_model ? added_cost(schedule->slots, answers[row->place]++) : 0;
+        schedule->draft_costs[i] = row->is_of_model ? schedule->added_costs[answers[row->place]++] : 0;
     }
 }
 
@@ -180,6 +183,7 @@ static void deal_probes(gb_serving_schedule *schedule, size_t count, uint32_t ro
 static void choose(gb_serving_schedule *schedule, size_t count, uint32_t room, bool any_model) {
     gb_paying_rows chosen = weigh(schedule, count, room, false);
     if (any_model) {
+        set_added_costs(schedule, count);
         const gb_paying_rows mixed = weigh(schedule, count, room, true);
         if (mixed.count == 0 && chosen.count == 0) {
             deal_probes(schedule, count, room);

@@ -58,10 +58,11 @@ gumbel_status gb_schedule_create(gb_slots_of_engine *slots, const gumbel_schedul
     schedule->draft_rows = gb_allocate(most_drafts, sizeof *schedule->draft_rows);
     schedule->draft_chances = gb_allocate(most_drafts, sizeof *schedule->draft_chances);
     schedule->draft_costs = gb_allocate(most_drafts, sizeof *schedule->draft_costs);
+    schedule->added_costs = gb_allocate(slots->count, sizeof *schedule->added_costs);
     schedule->guesses = gb_allocate(slots->count, sizeof *schedule->guesses);
     if (schedule->slot_used && schedule->stage.saved && schedule->parts && schedule->part_answers &&
         schedule->results && schedule->draft_rows && schedule->draft_chances && schedule->draft_costs &&
-        schedule->guesses)
+        schedule->added_costs && schedule->guesses)
         return GUMBEL_OK;
     gb_schedule_destroy(schedule);
     return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for a scheduler");
@@ -81,6 +82,7 @@ void gb_schedule_destroy(gb_serving_schedule *schedule) {
     gb_free(schedule->draft_rows);
     gb_free(schedule->draft_chances);
     gb_free(schedule->draft_costs);
+    gb_free(schedule->added_costs);
     gb_free(schedule->guesses);
 }
 

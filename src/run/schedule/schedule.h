@@ -39,6 +39,7 @@ typedef struct gb_serving_schedule {
     gb_draft_row *draft_rows;  /* [slots * draft_tokens] that could be verified */
     float *draft_chances;      /* [slots * draft_tokens] theirs */
     double *draft_costs;       /* [slots * draft_tokens] and what guessing them takes */
+    double *added_costs;       /* [slots] of a round of guesses */
     gb_guess *guesses;         /* [slots] of the parts */
     atomic_uint queued;        /* answers that wait, those not yet added included */
     bool is_short;             /* the device had no memory for a step: nobody begins until an answer ends */
