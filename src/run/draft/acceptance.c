@@ -8,7 +8,7 @@ typedef struct evidence_class {
 } evidence_class;
 static const evidence_class by_match[GB_EVIDENCE_CLASSES] = {{0, 0.1f}, {2, 0.35f}, {3, 0.5f},  {4, 0.6f},
                                                              {5, 0.7f}, {7, 0.8f},  {11, 0.9f}, {17, 0.95f}};
-static const evidence_class by_place[GB_EVIDENCE_CLASSES] = {{0, 0.6f}, {1, 0.7f}, {2, 0.7f}, {3, 0.7f},
+static const evidence_class by_place[GB_EVIDENCE_CLASSES] = {{0, 0.7f}, {1, 0.7f}, {2, 0.7f}, {3, 0.7f},
                                                              {4, 0.7f}, {5, 0.7f}, {7, 0.7f}, {11, 0.7f}};
 static const float usual_weight = 2, fading = 1.0f - 1.0f / 256;
 
