@@ -13,6 +13,13 @@ typedef struct gb_token_list {
     uint32_t count;
 } gb_token_list;
 
+static inline bool gb_lists_token(const gb_token_list *list, int32_t token) {
+    for (uint32_t i = 0; i < list->count; i++)
+        if (list->ids[i] == token)
+            return true;
+    return false;
+}
+
 #define GB_METADATA_C_STRING const char *
 #define GB_METADATA_C_UINT uint64_t
 #define GB_METADATA_C_FLOAT double

@@ -233,14 +233,6 @@ static void advance_session(const gumbel_request *request, uint32_t rest, uint32
     session->pending_token = -1;
 }
 
-static bool is_stop_token(const gb_program *program, int32_t token) {
-    const gb_token_list *stops = &program->metadata.stop_tokens;
-    for (uint32_t i = 0; i < stops->count; i++)
-        if (stops->ids[i] == token)
-            return true;
-    return false;
-}
-
 static void set_logprobs(const gumbel_engine *engine, uint32_t top, uint32_t row, gumbel_result *result) {
     const gb_batch *batch = &engine->batch;
     if (!batch->want_logprobs[row])
@@ -258,7 +250,7 @@ static void set_logprobs(const gumbel_engine *engine, uint32_t top, uint32_t row
 static gumbel_finish note_drawn(gumbel_session *session, int32_t token, uint32_t end) {
     session->seed_counter++;
     session->drawn_token = token;
-    if (is_stop_token(session->engine->program, token))
+    if (gb_lists_token(&session->engine->program->metadata.stop_tokens, token))
         return GUMBEL_FINISH_STOP;
     return end == session->engine->max_context ? GUMBEL_FINISH_CONTEXT : GUMBEL_FINISH_NONE;
 }
@@ -274,7 +266,7 @@ static uint32_t count_accepted(const gumbel_engine *engine, size_t index) {
     const int32_t *next = engine->batch.next + (request->result ? engine->requests.first_row[index] : 0);
     uint32_t count = 0;
     while (count < request->draft_count && next[count] == request->draft[count] &&
-           !is_stop_token(engine->program, next[count]))
+           !gb_lists_token(&engine->program->metadata.stop_tokens, next[count]))
         count++;
     return count;
 }

@@ -221,7 +221,7 @@ static void answers_are_the_same(void **state) {
             export_random_program(configs[1 - c], (gumbel_export_options){.sampler = "minimal"});
         transcript sum = {0}, other = {0};
         compare(program, alike, &sum);
-        assert_true(sum.drafts.accepted > (uint64_t)shortened(40, 10) &&
+        assert_true(sum.drafts.accepted > (uint64_t)shortened(40, 3) &&
                     sum.drafts.proposed > sum.drafts.accepted);
         compare(program, minimal, &other);
         assert_true(other.drafts.proposed > (uint64_t)shortened(20, 5));

@@ -61,9 +61,8 @@ static void add_lookup(gb_drafter *drafter, uint32_t most) {
 
 static void cut_at_stop(gb_draft *draft, const gb_token_list *stop_tokens) {
     for (uint32_t i = 0; i < draft->count; i++)
-        for (uint32_t s = 0; s < stop_tokens->count; s++)
-            if (draft->tokens[i] == stop_tokens->ids[s])
-                draft->count = i;
+        if (gb_lists_token(stop_tokens, draft->tokens[i]))
+            draft->count = i;
 }
 
 /* Tokens that are forced are followed by no lookup, which knows only what has come. */

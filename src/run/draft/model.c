@@ -251,14 +251,6 @@ static bool set_mask(gumbel_session *draft, const gb_guess *guess) {
 
 /* ---- Guessing ------------------------------------------------------------------------------------------ */
 
-static bool is_stop_token(const gb_program *program, int32_t token) {
-    const gb_token_list *stops = &program->metadata.stop_tokens;
-    for (uint32_t i = 0; i < stops->count; i++)
-        if (stops->ids[i] == token)
-            return true;
-    return false;
-}
-
 /* Draws the token behind the guesses. The first one also runs what the target has drawn since. */
 static gumbel_request draw_request(gb_draft_model *model, const gumbel_session *target,
                                    const gb_guess *guess) {
@@ -299,7 +291,8 @@ static void take_result(const guessing *g, gb_guess *guess) {
     const gumbel_result *result = &model->result;
     const bool is_banned = model->session->mask.make && gb_lacks_candidates(result);
     guess->has_failed = result->status != GUMBEL_OK && !is_banned;
-    guess->goes_on = result->status == GUMBEL_OK && !is_stop_token(g->engine->program, result->token);
+    guess->goes_on = result->status == GUMBEL_OK &&
+                     !gb_lists_token(&g->engine->program->metadata.stop_tokens, result->token);
     if (guess->goes_on)
         guess->tokens[guess->count++] = result->token;
     guess->goes_on &= guess->count < guess->most;
