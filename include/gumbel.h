@@ -596,12 +596,10 @@ typedef struct gumbel_engine_options {
                                0: as the backend likes and has memory for, and at least the program's; with
                                step_tokens just that */
     /* Another program made ready, whose sessions guess tokens for those that gumbel_generate or a scheduler
-     * drives here, as far as draft_tokens goes; NULL: none. Of the same vocabulary, with its sampler, on any
-     * backend; with snapshots where it has recurrent states. The caller's: it must outlive this engine and is
-     * used by the thread that uses this one. A session that drafts takes one of its slots until it is
-     * destroyed; a scheduler lends them to the answers that draft. Where there is none there are no such
-     * drafts; where the engine fails a notice says so, and a scheduler has none from then on. Where its
-     * context is shorter they end there. */
+     * drives here; NULL: none. Of the same vocabulary, with its sampler, on any backend; with snapshots where
+     * it has recurrent states. The caller's: it outlives this engine and is used by the thread that uses this
+     * one. A session that drafts keeps one of its slots until it is destroyed; a scheduler lends them.
+     * Answers go on without where it has no slot or a shorter context, or fails, which a notice says. */
     gumbel_engine *draft_engine;
 } gumbel_engine_options;
 

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "run/constraint.h"
 #include "run/draft/drafter.h"
+#include "run/draft/guess.h"
 #include "run/draft/model.h"
 #include "run/drawn_ahead.h"
 

@@ -353,7 +353,7 @@ static void rows_of_one_sequence(void **state) {
     free_result(&result);
 }
 
-/* The target accepts what it is told to, or the command fails. */
+/* As many guesses are accepted as --draft-acceptance says, or the command fails. */
 static void drafts_are_accepted_as_wanted(void **state) {
     (void)state;
     char *text = output_of(GUMBEL(NULL, "bench", program, "-p", "0", "-n", "12", "-d", "0,5", "--rows", "2,4",

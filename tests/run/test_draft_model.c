@@ -3,12 +3,12 @@
  * Another program guesses: answers are those without drafts, whatever it guesses; a model that guesses for
  * itself is always right; and what follows rejected guesses takes few tokens of it.
  */
+#include "run/draft/guess.h"
 #include "run/draft/model.h"
 #include "run/handles.h"
 #include "support/backend.h"
-#include "support/paths.h"
+#include "support/programs/bundled_program.h"
 #include "support/programs/random_program.h"
-#include "support/temporary.h"
 #include "support/test_arguments.h"
 
 #include <math.h>
@@ -257,20 +257,10 @@ static void given_tokens_come_first(void **state) {
 
 /* ---- Bundled models ------------------------------------------------------------------------------------ */
 
-static gumbel_program *open_bundled(const char *model, const char *quantize) {
-    char checkpoint[512];
-    gumbel_program *program;
-    const char *path = temporary_path("draft.gumbel");
-    const gumbel_export_options options = {.size = sizeof options, .quantize = quantize};
-    snprintf(checkpoint, sizeof checkpoint, "%s/%s", test_models_folder, model);
-    assert_ok(gumbel_export(checkpoint, path, &options, &error), &error);
-    assert_ok(gumbel_program_open(path, &program, &error), &error);
-    return program;
-}
-
 static void guesses_keep_to_a_grammar(void **state) {
     (void)state;
-    gumbel_program *program = open_bundled("gemma4-tiny", NULL), *draft = open_bundled("gemma4-tiny", "int4");
+    gumbel_program *program = open_bundled_program("gemma4-tiny", NULL),
+                   *draft = open_bundled_program("gemma4-tiny", "int4");
     gumbel_tokenizer *tokenizer;
     gumbel_grammar *grammar;
     const gumbel_grammar_options of_json = {.size = sizeof of_json, .kind = GUMBEL_GRAMMAR_JSON};
@@ -452,8 +442,8 @@ static void other_programs_are_refused(void **state) {
     gumbel_program *small = open_random_program("small.json", false),
                    *logits = open_random_program("small.json", true),
                    *qwen = open_random_program("qwen.json", false),
-                   *bundled = open_bundled("gemma4-tiny", NULL),
-                   *other = open_bundled("qwen3_5-moe-tiny", NULL);
+                   *bundled = open_bundled_program("gemma4-tiny", NULL),
+                   *other = open_bundled_program("qwen3_5-moe-tiny", NULL);
     assert_refused(small, bundled, true, GUMBEL_ERROR_ARGUMENT,
                    "draft_engine: the program has a vocabulary of 160 tokens, the draft model of 2048");
     assert_refused(small, logits, true, GUMBEL_ERROR_UNSUPPORTED,

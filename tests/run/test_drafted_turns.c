@@ -6,13 +6,11 @@
  */
 #include "run/handles.h"
 #include "support/assertions.h"
-#include "support/paths.h"
-#include "support/temporary.h"
+#include "support/programs/bundled_program.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -41,11 +39,7 @@ typedef struct side {
 
 static side open_side(const char *model, uint32_t drafts) {
     side s = {0};
-    char checkpoint[512];
-    const char *path = temporary_path("turns.gumbel");
-    snprintf(checkpoint, sizeof checkpoint, "%s/%s", test_models_folder, model);
-    assert_ok(gumbel_export(checkpoint, path, NULL, &error), &error);
-    assert_ok(gumbel_program_open(path, &s.program, &error), &error);
+    s.program = open_bundled_program(model, NULL);
     assert_ok(gumbel_tokenizer_create(s.program, &s.tokenizer, &error), &error);
     const gumbel_engine_options options = {.size = sizeof options, .slots = 3, .draft_tokens = drafts};
     assert_ok(gumbel_engine_create(s.program, &options, &s.engine, &error), &error);

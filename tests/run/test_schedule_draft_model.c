@@ -6,9 +6,8 @@
  */
 #include "run/handles.h"
 #include "support/backend.h"
-#include "support/paths.h"
+#include "support/programs/bundled_program.h"
 #include "support/programs/random_program.h"
-#include "support/temporary.h"
 #include "support/test_arguments.h"
 
 #include <math.h>
@@ -344,20 +343,10 @@ static void a_shorter_context_ends_drafts(void **state) {
 
 /* ---- Bundled models ------------------------------------------------------------------------------------ */
 
-static gumbel_program *open_bundled(const char *model, const char *quantize) {
-    char checkpoint[512];
-    gumbel_program *program;
-    const char *path = temporary_path("draft.gumbel");
-    const gumbel_export_options options = {.size = sizeof options, .quantize = quantize};
-    snprintf(checkpoint, sizeof checkpoint, "%s/%s", test_models_folder, model);
-    assert_ok(gumbel_export(checkpoint, path, &options, &error), &error);
-    assert_ok(gumbel_program_open(path, &program, &error), &error);
-    return program;
-}
-
 static void guesses_keep_to_a_grammar(void **state) {
     (void)state;
-    gumbel_program *program = open_bundled("gemma4-tiny", NULL), *draft = open_bundled("gemma4-tiny", "int4");
+    gumbel_program *program = open_bundled_program("gemma4-tiny", NULL),
+                   *draft = open_bundled_program("gemma4-tiny", "int4");
     gumbel_tokenizer *tokenizer;
     gumbel_grammar *grammar;
     const gumbel_grammar_options of_json = {.size = sizeof of_json, .kind = GUMBEL_GRAMMAR_JSON};

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Another program that guesses answers' next tokens: a session of its engine follows the target's tokens and
- * draws what comes next with the target's settings and seeds, those of several answers in the same steps.
+ * Another program that guesses answers' next tokens: the session that it has for each of the target's, how
+ * good its guesses were, and what they take.
  */
 #ifndef GUMBEL_RUN_DRAFT_MODEL_H
 #define GUMBEL_RUN_DRAFT_MODEL_H
 
 #include "run/draft/acceptance.h"
-#include "run/draft/guess.h"
 #include "run/handles.h"
 
 /* Of one session of the target, as long as that exists. */
@@ -41,17 +40,14 @@ double gb_draft_model_cost(const gumbel_engine *engine, uint32_t rows);
  * tell what it takes and how good it is. 0 where that is known, or not to depend on the target's times. */
 uint32_t gb_draft_model_probe(const gb_draft_model *model, const gb_step_times *times, uint32_t most);
 
-/* Makes guesses, of different slots. Brings the draft sessions to the targets' tokens and to the ones that
- * these run next, by at most so many tokens (budget), and draws what may follow for those that got there: the
- * r-th guess of all of them in one step. Where the draft engine has no session left, one that was not used
- * for long is taken. A target that is cancelled gets none. Errors: those of the draft engine, which leave
- * no guess. */
-gumbel_status gb_draft_models_guess(gumbel_engine *engine, gb_guess *guesses, size_t count, uint32_t budget,
-                                    gumbel_error *error);
+/* Makes sure that it has a session of the draft engine. Errors: LIMIT where that has none left. */
+gumbel_status gb_draft_model_begin(gb_draft_model *model, gumbel_engine *draft_engine, gumbel_error *error);
 
-/* The same for a session that generates by itself, however long catching up takes. Errors: those of the draft
- * engine, LIMIT where that has no session. */
-gumbel_status gb_draft_model_guess(const gumbel_session *target, gb_constraint *constraint, uint32_t most,
-                                   bool is_probe, int32_t *tokens, uint32_t *count, gumbel_error *error);
+/* The same, with the session of a model of the engine that was not used for long where none is left. now: the
+ * number of the call, of gb_draft_models_call. False: all are in use. */
+bool gb_draft_model_take_session(gumbel_engine *engine, gb_draft_model *model, uint64_t now);
+
+/* The number of a call that makes guesses for an engine with draft models, behind those before it. */
+uint64_t gb_draft_models_call(const gumbel_engine *engine);
 
 #endif

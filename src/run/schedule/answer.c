@@ -277,17 +277,11 @@ uint32_t gb_answer_following(const gb_answer *answer) {
     return following;
 }
 
-static bool is_stop_token(const gb_answer *answer, int32_t token) {
-    for (size_t i = 0; i < answer->stop_token_count; i++)
-        if (answer->stop_tokens[i] == token)
-            return true;
-    return false;
-}
-
 static gumbel_finish finish_of(const gb_slots_of_engine *slots, const gb_answer *answer, int32_t token) {
     const bool was_forced = gb_answer_drawn(answer) <= answer->forced_count;
     const bool has_ended = answer->constraint && gb_constraint_has_ended(answer->constraint);
-    if (!was_forced && (is_stop_token(answer, token) || has_ended))
+    const gb_token_list stops = {answer->stop_tokens, answer->stop_token_count};
+    if (!was_forced && (gb_lists_token(&stops, token) || has_ended))
         return GUMBEL_FINISH_STOP;
     if (answer->sequence->position == slots->max_context)
         return GUMBEL_FINISH_CONTEXT;

@@ -4,6 +4,7 @@
  */
 #include "base/memory.h"
 #include "base/versioned.h"
+#include "run/draft/guess.h"
 #include "run/draft/model.h"
 #include "run/schedule/slots.h"
 

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/draft/guess.h"
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "program/settings.h"
+#include "run/draft/model.h"
+
+#include <string.h>
+
+/* ---- Following the target ------------------------------------------------------------------------------ */
+
+/* Guesses for several answers at once: each of its steps is one of the draft engine. */
+typedef struct guessing {
+    gumbel_engine *engine; /* the target's */
+    gb_guess *guesses;     /* [count] */
+    size_t count;
+    gumbel_request *requests; /* of a step, in the order of the guesses that have one */
+    size_t request_count;
+    uint32_t room;   /* tokens that the step has left */
+    uint32_t budget; /* tokens that may be run to catch up */
+    uint32_t rounds, rows;
+    bool is_typical; /* no prompt is due */
+} guessing;
+
+static gb_draft_model *model_of(const guessing *g, const gb_guess *guess) {
+    return &g->engine->draft_models[guess->slot];
+}
+
+static const gumbel_session *target_of(const guessing *g, const gb_guess *guess) {
+    return &g->engine->sessions[guess->slot];
+}
+
+/* Goes back to where both have the same tokens, or further where the states cannot stand there. */
+static void go_back(gumbel_session *draft, const gumbel_session *target) {
+    uint32_t same = 0;
+    const uint32_t most = draft->position < target->position ? draft->position : target->position;
+    while (same < most && draft->tokens[same] == target->tokens[same])
+        same++;
+    gb_session_go_back(draft, same);
+}
+
+/* Puts the target's tokens behind those that the session has run, and the one that it runs next. */
+static void copy_tokens(gumbel_session *draft, const gumbel_session *target, int32_t next) {
+    const uint32_t from = draft->position, count = target->position - from;
+    memcpy(draft->tokens + from, target->tokens + from, count * sizeof *draft->tokens);
+    memcpy(draft->generated + from, target->generated + from, count * sizeof *draft->generated);
+    draft->tokens[target->position] = next;
+    draft->generated[target->position] = true;
+    draft->is_repeating = true;
+}
+
+/* Begins with a guess whose answer has a session of the draft engine. */
+static void follow(guessing *g, gb_guess *guess) {
+    gumbel_session *draft = model_of(g, guess)->session;
+    const gumbel_session *target = target_of(g, guess);
+    guess->goes_on = true;
+    g->is_typical &= draft->position + 1 >= target->position;
+    go_back(draft, target);
+    copy_tokens(draft, target, guess->next);
+}
+
+/* Whether the session has but one step to run before its first guess. One that cannot go back in place first
+ * needs a snapshot of where it stands for the next one. */
+static bool has_caught_up(const gumbel_session *draft, const gumbel_session *target) {
+    const size_t left = target->position + 1 - draft->position;
+    return gb_has_recurrent_state(draft->engine->program) ? left == 1 : gb_session_chunk(draft, left) == left;
+}
+
+static void add_request(guessing *g, const gumbel_request *request) {
+    g->requests[g->request_count++] = *request;
+    g->room -= (uint32_t)request->token_count + request->session->held;
+}
+
+/* A part of what a session has still to run, as far as there is room. */
+static void add_piece(guessing *g, const gb_guess *guess) {
+    gumbel_session *draft = model_of(g, guess)->session;
+    const gumbel_session *target = target_of(g, guess);
+    const uint32_t left = target->position - draft->position,
+                   room = g->room > draft->held ? g->room - draft->held : 0,
+                   most = g->budget < room ? g->budget : room;
+    const size_t chunk = gb_session_chunk(draft, left < most ? left : most);
+    if (chunk == 0 || atomic_load(&target->cancelled))
+        return;
+    draft->generated_from = target->generated_from;
+    add_request(g, &(gumbel_request){.size = sizeof(gumbel_request),
+                                     .session = draft,
+                                     .tokens = draft->tokens + draft->position,
+                                     .token_count = chunk});
+    g->budget -= (uint32_t)chunk;
+}
+
+static void begin_step(guessing *g) {
+    g->request_count = 0;
+    g->room = g->engine->draft_engine->step_tokens;
+}
+
+/* Runs what the sessions lack, until they have it or the budget is used up. */
+static gumbel_status catch_up(guessing *g, gumbel_error *error) {
+    do {
+        begin_step(g);
+        for (size_t i = 0; i < g->count; i++)
+            if (g->guesses[i].goes_on &&
+                !has_caught_up(model_of(g, &g->guesses[i])->session, target_of(g, &g->guesses[i])))
+                add_piece(g, &g->guesses[i]);
+        GB_TRY(gumbel_step(g->engine->draft_engine, g->requests, g->request_count, error));
+    } while (g->request_count > 0);
+    return GUMBEL_OK;
+}
+
+/* Leaves those guesses whose sessions have caught up. */
+static gumbel_status settle_ready(guessing *g, gumbel_error *error) {
+    const bool is_recurrent = gb_has_recurrent_state(g->engine->draft_engine->program);
+    for (size_t i = 0; i < g->count; i++) {
+        gb_guess *guess = &g->guesses[i];
+        if (!guess->goes_on)
+            continue;
+        guess->is_ready = guess->goes_on = has_caught_up(model_of(g, guess)->session, target_of(g, guess)) &&
+                                           !atomic_load(&target_of(g, guess)->cancelled);
+        if (guess->is_ready && is_recurrent)
+            GB_TRY(gumbel_session_snapshot(model_of(g, guess)->session, error));
+    }
+    return GUMBEL_OK;
+}
+
+/* ---- Settings ------------------------------------------------------------------------------------------ */
+
+/* The answer's settings, as far as the draft's program takes them: a guess may do without one. */
+static gumbel_sampling settings_of(const gb_guess *guess, const gb_program *program) {
+    gumbel_sampling settings = *guess->sampling;
+    const size_t most =
+        gb_program_input(program, GB_ROLE_BIAS_IDS) == GB_NO_VALUE ? 0 : (size_t)program->metadata.max_bias;
+    for (size_t i = 0; i < GB_SETTING_COUNT; i++)
+        if (gb_program_input(program, gb_settings[i].role) == GB_NO_VALUE)
+            gb_setting_put(&gb_settings[i], gb_settings[i].shown.neutral, &settings);
+    settings.bias_count = settings.bias_count < most ? settings.bias_count : most;
+    return settings;
+}
+
+static void take_settings(gb_draft_model *model, const gb_guess *guess) {
+    gumbel_session *draft = model->session;
+    model->sampling = settings_of(guess, draft->engine->program);
+    model->probes += guess->is_probe;
+    draft->has_seed = true;
+    draft->seed = guess->seed;
+    draft->seed_counter = 0;
+}
+
+/* The mask of the token behind the guesses, where the draft's program takes one. False: none may follow. */
+static bool set_mask(gumbel_session *draft, const gb_guess *guess) {
+    draft->mask = (gb_mask_source){0};
+    if (!guess->constraint)
+        return true;
+    if (gb_constraint_set_draft(guess->constraint, guess->tokens, guess->count) < guess->count)
+        return false;
+    if (gb_program_input(draft->engine->program, GB_ROLE_MASK) != GB_NO_VALUE)
+        draft->mask = gb_constraint_mask_behind(guess->constraint);
+    return true;
+}
+
+/* ---- Guessing ------------------------------------------------------------------------------------------ */
+
+/* Draws the token behind the guesses. The first one also runs what the target has drawn since. */
+static gumbel_request draw_request(gb_draft_model *model, const gumbel_session *target,
+                                   const gb_guess *guess) {
+    gumbel_session *draft = model->session;
+    gumbel_request request = {.size = sizeof request,
+                              .session = draft,
+                              .tokens = draft->tokens + draft->position,
+                              .token_count = target->position + 1 - draft->position,
+                              .result = &model->result,
+                              .sampling = &model->sampling};
+    model->result = (gumbel_result){.size = sizeof model->result, .token = -1};
+    draft->lookahead = (gb_lookahead){.sampling = &model->sampling, .steps = guess->most - 1 - guess->count};
+    draft->is_repeating = guess->count == 0;
+    if (guess->count == 0) {
+        draft->generated_from = target->generated_from;
+        return request;
+    }
+    request.tokens = &guess->tokens[guess->count - 1];
+    request.token_count = 1;
+    return request;
+}
+
+/* Adds a guess's row to the round, unless none may follow, or its tokens leave no room for it. */
+static void add_draw(guessing *g, gb_guess *guess) {
+    gb_draft_model *model = model_of(g, guess);
+    guess->goes_on = set_mask(model->session, guess);
+    if (!guess->goes_on)
+        return;
+    const gumbel_request request = draw_request(model, target_of(g, guess), guess);
+    if (request.token_count + model->session->held > g->room)
+        guess->goes_on = guess->is_ready = false;
+    else
+        add_request(g, &request);
+}
+
+static void take_result(const guessing *g, gb_guess *guess) {
+    const gb_draft_model *model = model_of(g, guess);
+    const gumbel_result *result = &model->result;
+    const bool is_banned = model->session->mask.make && gb_lacks_candidates(result);
+    guess->has_failed = result->status != GUMBEL_OK && !is_banned;
+    guess->goes_on = result->status == GUMBEL_OK &&
+                     !gb_lists_token(&g->engine->program->metadata.stop_tokens, result->token);
+    if (guess->goes_on)
+        guess->tokens[guess->count++] = result->token;
+    guess->goes_on &= guess->count < guess->most;
+}
+
+/* One guess of each answer that has more to draw. */
+static gumbel_status draw_round(guessing *g, gumbel_error *error) {
+    begin_step(g);
+    for (size_t i = 0; i < g->count; i++)
+        if (g->guesses[i].goes_on)
+            add_draw(g, &g->guesses[i]);
+    g->rounds += g->request_count > 0;
+    g->rows += (uint32_t)g->request_count;
+    const gumbel_status status = gumbel_step(g->engine->draft_engine, g->requests, g->request_count, error);
+    if (status != GUMBEL_OK && status != GUMBEL_ERROR_NUMERIC)
+        return status;
+    for (size_t i = 0; i < g->count; i++)
+        if (g->guesses[i].goes_on)
+            take_result(g, &g->guesses[i]);
+    return GUMBEL_OK;
+}
+
+static gumbel_status draw(guessing *g, gumbel_error *error) {
+    for (size_t i = 0; i < g->count; i++)
+        if (g->guesses[i].goes_on)
+            take_settings(model_of(g, &g->guesses[i]), &g->guesses[i]);
+    do
+        GB_TRY(draw_round(g, error));
+    while (g->request_count > 0);
+    return GUMBEL_OK;
+}
+
+static gumbel_status guess_together(guessing *g, gumbel_error *error) {
+    const uint64_t now = gb_draft_models_call(g->engine);
+    for (size_t i = 0; i < g->count; i++) {
+        gb_guess *guess = &g->guesses[i];
+        guess->is_ready = guess->goes_on = guess->has_failed = false;
+        guess->count = 0;
+        if (guess->most > 0 && gb_draft_model_take_session(g->engine, model_of(g, guess), now))
+            follow(g, guess);
+    }
+    GB_TRY(catch_up(g, error));
+    GB_TRY(settle_ready(g, error));
+    return draw(g, error);
+}
+
+/* What a step of the caller's own does not have. */
+static void leave_sessions(const guessing *g) {
+    for (size_t i = 0; i < g->count; i++) {
+        gumbel_session *draft = model_of(g, &g->guesses[i])->session;
+        if (!draft)
+            continue;
+        draft->mask = (gb_mask_source){0};
+        draft->lookahead.sampling = NULL;
+        draft->is_repeating = false;
+    }
+}
+
+/* A guess that a step was due for is what step_times calls a row. */
+static void note_time(const guessing *g, double seconds) {
+    if (g->is_typical && g->rounds > 0)
+        gb_step_times_note(&g->engine->draft_engine->step_times, g->rows / g->rounds, seconds / g->rounds);
+}
+
+gumbel_status gb_draft_models_guess(gumbel_engine *engine, gb_guess *guesses, size_t count, uint32_t budget,
+                                    gumbel_error *error) {
+    guessing g = {.engine = engine,
+                  .guesses = guesses,
+                  .count = count,
+                  .requests = engine->draft_requests,
+                  .budget = budget,
+                  .is_typical = true};
+    const double begun = gb_seconds();
+    const gumbel_status status = guess_together(&g, error);
+    leave_sessions(&g);
+    if (status == GUMBEL_OK)
+        note_time(&g, gb_seconds() - begun);
+    return status;
+}
+
+gumbel_status gb_draft_model_guess(const gumbel_session *target, gb_constraint *constraint, uint32_t most,
+                                   bool is_probe, int32_t *tokens, uint32_t *count, gumbel_error *error) {
+    gumbel_engine *engine = target->engine;
+    gb_draft_model *model = target->draft_model;
+    gb_guess guess = {.slot = target->slot,
+                      .next = target->pending_token,
+                      .seed = target->seed + target->seed_counter,
+                      .sampling = &target->generation.sampling,
+                      .constraint = constraint,
+                      .most = most,
+                      .is_probe = is_probe,
+                      .tokens = tokens};
+    *count = 0;
+    GB_TRY(gb_draft_model_begin(model, engine->draft_engine, error));
+    const gumbel_status status = gb_draft_models_guess(engine, &guess, 1, UINT32_MAX, error);
+    *count = guess.count;
+    if (status == GUMBEL_OK && guess.has_failed)
+        return gb_fail(error, model->result.status, "%s", model->result.problem);
+    return status;
+}
