@@ -3,6 +3,7 @@
  * Another program guesses: answers are those without drafts, whatever it guesses; a model that guesses for
  * itself is always right; and what follows rejected guesses takes few tokens of it.
  */
+#include "run/draft/drafter.h"
 #include "run/draft/guess.h"
 #include "run/draft/model.h"
 #include "run/handles.h"
@@ -370,6 +371,38 @@ static void rejected_guesses_leave_nothing(void **state) {
     assert_true(compared > (uint32_t)shortened(4 * SETTINGS, 4) * DRAFT);
 }
 
+/* One that has far to catch up does so a piece at a time, and guesses only then. */
+static void catching_up_keeps_to_its_budget(void **state) {
+    (void)state;
+    enum { BUDGET = 8 };
+    for (uint32_t c = 0; c < CONFIGS; c++) {
+        gumbel_program *program = open_random_program(configs[c], false);
+        const side s = make_side(program, program, c);
+        transcript t = {0};
+        ask(&s, 1, &settings[1], ANSWER, &t);
+        ask(&s, 2, &settings[1], ANSWER, &t);
+        gb_draft_model_end(s.session->draft_model);
+        int32_t tokens[DRAFT];
+        gb_guess guess = {.slot = s.session->slot,
+                          .next = s.session->pending_token,
+                          .sampling = &settings[1],
+                          .most = DRAFT,
+                          .tokens = tokens};
+        uint32_t calls = 0;
+        for (uint32_t before = 0; !guess.is_ready; calls++) {
+            assert_ok(gb_draft_models_guess(s.engine, &guess, 1, BUDGET, &error), &error);
+            const uint32_t position = s.session->draft_model->session->position;
+            assert_true(position > before);
+            assert_true(guess.is_ready || position <= before + BUDGET);
+            before = position;
+        }
+        assert_true(calls >= (s.session->position - GB_MOST_DRAFT) / BUDGET);
+        assert_true(guess.count > 0);
+        destroy_side(&s);
+        gumbel_program_close(program);
+    }
+}
+
 /* A context that ends sooner ends the drafts, and no answer. */
 static void a_shorter_context_ends_drafts(void **state) {
     (void)state;
@@ -467,11 +500,11 @@ static void other_programs_are_refused(void **state) {
 int main(int argument_count, char **arguments) {
     read_test_arguments(argument_count, arguments);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(its_own_guesses_are_accepted),   cmocka_unit_test(answers_are_the_same),
-        cmocka_unit_test(given_tokens_come_first),        cmocka_unit_test(guesses_keep_to_a_grammar),
-        cmocka_unit_test(rejected_guesses_leave_nothing), cmocka_unit_test(rejected_guesses_are_cheap),
-        cmocka_unit_test(a_shorter_context_ends_drafts),  cmocka_unit_test(without_a_slot_answers_go_on),
-        cmocka_unit_test(other_programs_are_refused),
+        cmocka_unit_test(its_own_guesses_are_accepted),    cmocka_unit_test(answers_are_the_same),
+        cmocka_unit_test(given_tokens_come_first),         cmocka_unit_test(guesses_keep_to_a_grammar),
+        cmocka_unit_test(rejected_guesses_leave_nothing),  cmocka_unit_test(rejected_guesses_are_cheap),
+        cmocka_unit_test(catching_up_keeps_to_its_budget), cmocka_unit_test(a_shorter_context_ends_drafts),
+        cmocka_unit_test(without_a_slot_answers_go_on),    cmocka_unit_test(other_programs_are_refused),
     };
     return cmocka_run_group_tests_name("draft_model", tests, NULL, NULL);
 }

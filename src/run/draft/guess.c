@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "program/settings.h"
+#include "run/draft/drafter.h"
 #include "run/draft/model.h"
 
 #include <string.h>
@@ -60,11 +61,13 @@ static void follow(guessing *g, gb_guess *guess) {
     copy_tokens(draft, target, guess->next);
 }
 
-/* Whether the session has but one step to run before its first guess. One that cannot go back in place first
- * needs a snapshot of where it stands for the next one. */
+/* Whether the session lacks no more than a draft leaves, which the step of its first guess runs as well. One
+ * that cannot go back in place first needs a snapshot of where it stands for the next one. */
 static bool has_caught_up(const gumbel_session *draft, const gumbel_session *target) {
     const size_t left = target->position + 1 - draft->position;
-    return gb_has_recurrent_state(draft->engine->program) ? left == 1 : gb_session_chunk(draft, left) == left;
+    if (gb_has_recurrent_state(draft->engine->program))
+        return left == 1;
+    return left <= GB_MOST_DRAFT && gb_session_chunk(draft, left) == left;
 }
 
 static void add_request(guessing *g, const gumbel_request *request) {

@@ -25,10 +25,10 @@ typedef struct gb_guess {
 } gb_guess;
 
 /* Makes guesses, of different slots. Brings the draft sessions to the targets' tokens and to the ones that
- * these run next, by at most so many tokens (budget), and draws what may follow for those that got there: the
- * r-th guess of all of them in one step. Where the draft engine has no session left, one that was not used
- * for long is taken. A target that is cancelled gets none. Errors: those of the draft engine, which leave
- * no guess. */
+ * these run next, by at most so many tokens (budget) and those of a draft, and draws what may follow for
+ * those that got there: the r-th guess of all of them in one step. Where the draft engine has no session
+ * left, one that was not used for long is taken. A target that is cancelled gets none. Errors: those of the
+ * draft engine, which leave no guess. */
 gumbel_status gb_draft_models_guess(gumbel_engine *engine, gb_guess *guesses, size_t count, uint32_t budget,
                                     gumbel_error *error);
 
