@@ -207,7 +207,7 @@ typedef struct gumbel_program_info {
     const char *name;           /* the checkpoint's name, may be "" */
     uint32_t vocab_size;        /* token ids are 0 .. vocab_size-1 */
     uint32_t max_context;       /* positions a session can hold */
-    uint32_t prefill_chunk;     /* tokens of one session in one step that its rings have room for */
+    uint32_t prefill_chunk;     /* tokens of one session in one step that are usual for it */
     bool use_sampling;          /* the program ends in its sampler; false: exported with --logits */
     const int32_t *stop_tokens; /* generation stops after one of these */
     size_t stop_token_count;
@@ -591,10 +591,9 @@ typedef struct gumbel_engine_options {
                               more, and none on mlx: a notice says so, and gumbel_engine_info how many */
     gumbel_observe_callback observe; /* NULL: none. The CPU backend's; others refuse it */
     void *observe_user;
-    uint32_t prefill_chunk; /* tokens of one session in one step, at most: up to max_context, or what the
-                               rings of a program with windows have room for, and above 64 a multiple of 64.
-                               0: as the backend likes and has memory for, and at least the program's; with
-                               step_tokens just that */
+    uint32_t prefill_chunk; /* tokens of one session in one step, at most: up to max_context, and above 64 a
+                               multiple of 64. 0: as the backend likes and has memory for, and at least the
+                               program's; with step_tokens just that */
     /* Another program made ready, whose sessions guess tokens for those that gumbel_generate or a scheduler
      * drives here; NULL: none. Of the same vocabulary, with its sampler, on any backend; with snapshots where
      * it has recurrent states. The caller's: it outlives this engine and is used by the thread that uses this

@@ -238,6 +238,30 @@ bool gb_has_recurrent_state(const gb_program *program) {
     return false;
 }
 
+uint32_t gb_ring_slack(const gb_program *program) {
+    uint32_t least = UINT32_MAX;
+    for (uint32_t i = 0; i < program->state_count; i++) {
+        const gb_state *state = &program->states[i];
+        if (state->kind == GB_STATE_RING && state->type.shape.dims[0] - state->window < least)
+            least = (uint32_t)(state->type.shape.dims[0] - state->window);
+    }
+    return least;
+}
+
+static const gb_value *last_operand(const gb_program *program, const gb_node *node) {
+    return &program->values[node->operands[node->operand_count - 1]];
+}
+
+bool gb_is_last_with_state(const gb_program *program, const gb_node *node) {
+    const uint32_t state = last_operand(program, node)->index;
+    for (const gb_node *later = node + 1; later < program->nodes + program->node_count; later++) {
+        const gb_value *value = last_operand(program, later);
+        if (later->op == node->op && value->kind == GB_VALUE_STATE && value->index == state)
+            return false;
+    }
+    return true;
+}
+
 const char *gb_state_kind_name(gb_state_kind kind) {
     static const char *const names[] = {"?", "cache", "ring", "recurrent"};
     return names[kind <= GB_STATE_RECURRENT ? kind : 0];

@@ -296,6 +296,13 @@ uint64_t gb_state_bytes_at(const gb_state *state, uint64_t tokens);
 /* Whether a state of a slot can only be restored, not truncated. */
 bool gb_has_recurrent_state(const gb_program *program);
 
+/* How many positions the tightest ring has beside its window: so many can be taken back, or be run ahead, and
+ * are as if never run. UINT32_MAX: there are no rings. */
+uint32_t gb_ring_slack(const gb_program *program);
+
+/* Whether the node is the last of those that have its last operand's state. */
+bool gb_is_last_with_state(const gb_program *program, const gb_node *node);
+
 /* "cache", "ring" or "recurrent". */
 const char *gb_state_kind_name(gb_state_kind kind);
 

@@ -144,16 +144,8 @@ static bool reserve_draft_models(gumbel_engine *engine, gumbel_engine *draft_eng
 /* How many steps are announced: as many as the backend begins, and as rings have room for without losing a
  * position that the first of them reads. */
 static uint32_t most_following(const gumbel_engine *engine) {
-    const gb_program *program = engine->program;
-    uint64_t most = engine->backend->most_following;
-    for (uint32_t i = 0; i < program->state_count; i++) {
-        const gb_state *state = &program->states[i];
-        if (state->kind != GB_STATE_RING)
-            continue;
-        const uint64_t room = (uint64_t)state->type.shape.dims[0] - state->window + 1;
-        most = room < most ? room : most;
-    }
-    return (uint32_t)most;
+    const uint32_t most = engine->backend->most_following, slack = gb_ring_slack(engine->program);
+    return slack < most ? slack + 1 : most;
 }
 
 /* The settled options as a backend takes them. */

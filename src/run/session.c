@@ -64,6 +64,9 @@ size_t gb_session_chunk(const gumbel_session *session, size_t count) {
         chunk = engine->step_tokens - session->held;
     chunk = chunk < count ? chunk : count;
     const bool *generated = session->generated + session->position;
+    const size_t in_rings = (size_t)gb_ring_slack(engine->program) + 1;
+    if (session->is_repeating && generated[0] && chunk > in_rings)
+        chunk = in_rings;
     for (size_t i = 1; session->is_repeating && i < chunk; i++)
         if (generated[i] != generated[0])
             return i;

@@ -106,16 +106,22 @@ static inline void *new_shared(const gb_kernel_call *call, uint64_t *bytes) {
     return new_guarded((size_t)*bytes);
 }
 
-/* What a team would do, one thread after the other. */
+/* What a team would do, one thread after the other, with what runs before and after the kernel of a node. */
 static inline void run_as_team(gb_kernel kernel, const gb_kernel_call *call, size_t count) {
+    gb_kernel before = NULL, after = NULL;
+    size_t least_tokens;
+    if (call->node && gb_find_kernel(call, &before) == kernel)
+        after = gb_find_kernel_after(call, &least_tokens);
+    else
+        before = NULL;
     void *scratch = gb_allocate_aligned(gb_kernel_scratch_bytes(&(gb_row_lengths){.logits = 1 << 16}), 1);
     uint64_t shared_bytes;
     void *shared = new_shared(call, &shared_bytes);
     assert_non_null(scratch);
-    for (size_t i = 0; i < count && shared_bytes > 0; i++)
-        gb_kernel_quantize(call, &(gb_worker){i, count, scratch, shared});
-    for (size_t i = 0; i < count; i++)
-        kernel(call, &(gb_worker){i, count, scratch, shared});
+    const gb_kernel all[] = {before, kernel, after};
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+        for (size_t i = 0; i < count && all[k]; i++)
+            all[k](call, &(gb_worker){i, count, scratch, shared});
     assert_guarded(shared, (size_t)shared_bytes);
     free_guarded(shared);
     gb_free(scratch);

@@ -113,7 +113,6 @@ static void run_step(const layer *l, size_t position, size_t count, const gb_vec
         .results = {&result},
         .vector = vector,
         .split = GB_SPLIT_OWN};
-    run_as_team(gb_kernel_attention_append, &call, team);
     run_as_team(gb_kernel_attention, &call, team);
     assert_guarded(result.data, tensor_bytes(&result));
     for (size_t n = 0; n < tokens; n++) {
@@ -125,7 +124,8 @@ static void run_step(const layer *l, size_t position, size_t count, const gb_vec
         free_tensor(made[i]);
 }
 
-/* The whole text in chunks of at most that many tokens. */
+/* The whole text in chunks of at most that many tokens. A ring's chunks of up to longest_chunk tokens
+ * overwrite nothing that they read. */
 static void run_text(const layer *l, size_t chunk, const gb_vector_kernels *vector, size_t team, float *y) {
     memset(l->key_cache.data, 0xff, SLOTS * l->key_cache.slot_bytes); /* NaN where nothing was stored */
     memset(l->value_cache.data, 0xff, SLOTS * l->value_cache.slot_bytes);
@@ -137,17 +137,19 @@ static void run_text(const layer *l, size_t chunk, const gb_vector_kernels *vect
     assert_guarded(l->value_cache.data, SLOTS * l->value_cache.slot_bytes);
 }
 
-/* Every instruction set, chunk and team gives these bits. */
+/* Every instruction set, chunk and team gives these bits: also chunks that a ring has no rows for beside its
+ * window, and those that wrap it more than once. */
 static void check_sets(const layer *l, size_t longest_chunk, const float *expected) {
-    const size_t size = SLOTS * l->context * l->heads * l->value_size, chunks[] = {1, 3, longest_chunk};
+    const size_t size = SLOTS * l->context * l->heads * l->value_size;
+    const size_t chunks[] = {1, 3, longest_chunk, longest_chunk + 1, 2 * l->capacity + 1, l->context};
     float *found = malloc(size * sizeof *found);
     const gb_vector_kernels *vector;
     assert_non_null(found);
     for (size_t set = 0; (vector = gb_available_vector_kernels(set)); set++) {
-        for (size_t c = 0; c < 3; c++) {
-            run_text(l, chunks[c], vector, 1 + c, found);
+        for (size_t c = 0; c < sizeof chunks / sizeof *chunks; c++) {
+            run_text(l, chunks[c], vector, 1 + c % 3, found);
             if (memcmp(found, expected, size * sizeof *found) != 0)
-                fail_msg("%s in chunks of %zu on %zu threads differs", vector->name, chunks[c], 1 + c);
+                fail_msg("%s in chunks of %zu on %zu threads differs", vector->name, chunks[c], 1 + c % 3);
         }
     }
     free(found);

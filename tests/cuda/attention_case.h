@@ -52,6 +52,7 @@ static inline gb_cuda_tensor new_cache(const attention_case *c, size_t size) {
     gb_cuda_tensor cache = {.dtype = c->cache, .rank = 3, .dims = {c->capacity, c->kv_heads, size}};
     cache.slot_bytes = gb_cuda_elements(&cache) * gb_dtype_size(c->cache);
     cache.slot_bytes += (256 - cache.slot_bytes % 256) % 256;
+    cache.is_ring = c->window > 0 && c->capacity < c->tokens;
     cache.data = device_copy(NULL, ATTENTION_SLOTS * cache.slot_bytes);
     return cache;
 }
@@ -114,6 +115,7 @@ static inline void attend(const attention_case *c, const tokens *t, gb_cuda_tens
         .results = {&tensors[6]},
         .runs = {.first = tensors[5].data, .count = (uint32_t)batch.slots},
         .row_class = batch.is_prefill ? GB_CUDA_SHORT_PROMPT : GB_CUDA_ONE_ROW,
+        .is_last_with_state = true,
         .allows_bf16 = c->allows_bf16,
         .scratch = &scratch,
         .epilogue = &epilogue};

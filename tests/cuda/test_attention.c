@@ -11,6 +11,8 @@ static const attention_case cases[] = {
     {TOKENS, 4, 2, 24, 32, 0, TOKENS, GB_BF16, 0.7, false},
     {TOKENS, 8, 1, 16, 40, 0, TOKENS + 7, GB_F32, 0.7, false},
     {TOKENS, 3, 3, 20, 12, 270, 270 + CHUNK, GB_F32, 0.7, false},
+    {TOKENS, 3, 3, 20, 12, 270, 270 + LAST, GB_F32, 0.7, false}, /* chunks are longer than the ring's slack */
+    {TOKENS, 4, 2, 24, 32, 50, 50 + LAST, GB_BF16, 0.7, false},  /* and than the ring */
     {TOKENS, 16, 1, 64, 264, 90, 90 + CHUNK, GB_BF16, 0.7, false},
     {TOKENS, 2, 1, 128, 128, 0, TOKENS, GB_F32, 0.1, false},
 };

@@ -16,6 +16,10 @@ static const attention_case cases[] = {
     {2 * CHUNK + 5, 2, 1, 256, 256, 70, 70 + CHUNK, GB_F32, 0.06, true},
     {2 * CHUNK + 108, 3, 1, 512, 512, 0, 2 * CHUNK + 108, GB_F32, 0.04, true},
     {3 * CHUNK, 10, 1, 256, 256, 33, 33 + CHUNK, GB_F32, 0.3, true},
+    /* pieces are longer than the ring's slack, and than the ring */
+    {2 * CHUNK + 5, 2, 1, 256, 256, 70, 70 + GENERATED, GB_BF16, 0.06, true},
+    {3 * CHUNK, 4, 2, 512, 512, 130, 130 + GENERATED, GB_BF16, 0.04, true},
+    {2 * CHUNK + 5, 2, 2, 128, 128, 61, 61 + GENERATED, GB_F32, 0.1, true},
 };
 
 /* The prompt in pieces of at most that many tokens, to a slot. */

@@ -135,7 +135,7 @@ static void keeps_the_bytes_of_a_single_file(void **state) {
     assert_string_equal(metadata->source, "safetensors");
     assert_int_equal(metadata->vocab_size, 50);
     assert_int_equal(metadata->max_context, 100);
-    assert_int_equal(metadata->prefill_chunk, 8);
+    assert_int_equal(metadata->prefill_chunk, 64);
     assert_int_equal(metadata->stop_tokens.count, 2);
     assert_int_equal(metadata->stop_tokens.ids[1], 7);
     assert_true(metadata->has_temperature && metadata->temperature == 1.0);

@@ -58,10 +58,10 @@ static void remembers_in_two_ways(void **state) {
 
 static void chunks_are_powers_of_two_within_limits(void **state) {
     (void)state;
-    assert_int_equal(gb_prefill_chunk(gb_backend_prefill_chunk("cuda"), 0, 8192), 2048);
-    assert_int_equal(gb_prefill_chunk(gb_backend_prefill_chunk("cuda"), 1500, 8192), 1024);
-    assert_int_equal(gb_prefill_chunk(gb_backend_prefill_chunk(NULL), 0, 8192), 512);
-    assert_int_equal(gb_prefill_chunk(512, 0, 300), 256);
+    assert_int_equal(gb_prefill_chunk(gb_backend_prefill_chunk("cuda"), 8192), 2048);
+    assert_int_equal(gb_prefill_chunk(gb_backend_prefill_chunk("cuda"), 1500), 1024);
+    assert_int_equal(gb_prefill_chunk(gb_backend_prefill_chunk(NULL), 8192), 512);
+    assert_int_equal(gb_prefill_chunk(512, 300), 256);
 }
 
 static void has_the_released_names_and_shapes(void **state) {

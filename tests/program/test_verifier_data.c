@@ -269,10 +269,9 @@ static void set_window(gb_program *program, int64_t window) {
 
 static void rule_12_rings(void **state) {
     (void)state;
-    refuse(set_ring_length, TINY_RING - 1, "a ring of 11 positions, expected window + prefill chunk = 12");
-    refuse(set_window, 0, "window 0 is smaller than the prefill chunk of 4");
-    refuse(set_window, TINY_CHUNK - 1, "window 3 is smaller than the prefill chunk of 4");
-    refuse(set_window, UINT32_MAX, "expected window + prefill chunk = 4294967299");
+    refuse(set_ring_length, TINY_WINDOW, "a ring of 8 positions, expected more than its window of 8");
+    refuse(set_window, 0, "a ring without a window");
+    refuse(set_window, UINT32_MAX, "a ring of 12 positions, expected more than its window of 4294967295");
 }
 
 static void set_huge_states(gb_program *program, int64_t unused) {

@@ -166,14 +166,14 @@ static void test_engines_without(void **state) {
     gumbel_engine_destroy(engine);
     gumbel_program_close(program);
     program = open_random_program("small.json", false);
-    options.draft_tokens = 8;
+    options.draft_tokens = 9;
     options.slots = 3;
     assert_ok(gumbel_engine_create(program, &options, &engine, &error), &error);
     assert_ok(gumbel_engine_get_info(engine, &info, &error), &error);
-    assert_int_equal(info.draft_tokens, 7);
-    assert_int_equal(info.step_tokens, 8 + 3 * 8);
-    assert_string_equal(notice, "drafts of at most 7 tokens, not 8: a step of one session has no more tokens "
-                                "(--prefill-chunk)");
+    assert_int_equal(info.draft_tokens, 8);
+    assert_int_equal(info.step_tokens, info.prefill_chunk + 3 * 9);
+    assert_string_equal(notice,
+                        "drafts of at most 8 tokens, not 9: the program's layers with a window keep no more");
     gumbel_engine_destroy(engine);
     gumbel_program_close(program);
 }

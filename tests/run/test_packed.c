@@ -218,7 +218,8 @@ static uint64_t memory_of_engine(const char *path, notices *told, uint64_t *weig
     gumbel_program *program;
     gumbel_engine *engine;
     gumbel_session *session;
-    gumbel_engine_options options = {.size = sizeof options, .threads = 2, .log = note, .log_user = told};
+    gumbel_engine_options options = {
+        .size = sizeof options, .threads = 2, .prefill_chunk = 8, .log = note, .log_user = told};
     int32_t tokens[PROMPT];
     gb_file_map map;
     random_tokens(3, VOCABULARY, tokens, PROMPT);

@@ -41,18 +41,13 @@ static uint32_t usual_chunk(const char *backend, gb_program *program, uint32_t m
 
 static void each_backend_has_a_default(void **unused) {
     (void)unused;
-    gb_state states[] = {{.kind = GB_STATE_CACHE, .type.shape.dims = {20000}},
-                         {.kind = GB_STATE_RING, .type.shape.dims = {2560}, .window = 512}};
-    gb_program program = {
-        .metadata = {.prefill_chunk = 512, .max_context = 20000}, .states = states, .state_count = 1};
+    gb_program program = {.metadata = {.prefill_chunk = 512, .max_context = 20000}};
     assert_int_equal(usual_chunk(NULL, &program, 20000), 512);
     assert_int_equal(usual_chunk("mlx", &program, 20000), 512);
     assert_int_equal(usual_chunk("cuda", &program, 20000), 8192);
     assert_int_equal(usual_chunk("cuda", &program, 8192), 8192);
     assert_int_equal(usual_chunk("cuda", &program, 8191), 4096);
     assert_int_equal(usual_chunk("cuda", &program, 300), 512); /* the program's, whatever the context */
-    program.state_count = 2;
-    assert_int_equal(usual_chunk("cuda", &program, 20000), 2048);
     program.metadata.prefill_chunk = 16384;
     assert_int_equal(usual_chunk("cuda", &program, 20000), 16384);
 }
@@ -88,11 +83,6 @@ static void refuse(const gumbel_program *program, gumbel_engine_options options,
 
 static void what_is_too_long_is_refused(void **unused) {
     (void)unused;
-    gumbel_program *rings = open_random_program("small.json", false);
-    refuse(rings, (gumbel_engine_options){.prefill_chunk = 9},
-           "prefill chunk of 9 tokens: at most 8, since the program's layers with a window keep only 16 "
-           "positions, of which a token sees 8");
-    gumbel_program_close(rings);
     gumbel_program *caches = open_random_program("qwen_long.json", false);
     refuse(caches, (gumbel_engine_options){.prefill_chunk = 4672},
            "prefill chunk of 4672 tokens: at most 4608 with a context of 4608 positions (--max-context)");
@@ -174,6 +164,14 @@ static void chunks_change_no_tokens(void **unused) {
     gumbel_program_close(program);
 }
 
+/* Several layers read the same rings, which the last of them fills with a long chunk. */
+static void chunks_change_no_tokens_of_shared_keys(void **unused) {
+    (void)unused;
+    gumbel_program *program = open_random_program("../export/agreement/gemma_shared_keys.json", false);
+    compare(program, (const uint32_t[]){7, 48, 64, 256}, 4, 300);
+    gumbel_program_close(program);
+}
+
 static void compare_bundled(const char *model, const uint32_t *chunks, size_t count) {
     char checkpoint[512];
     gumbel_program *program;
@@ -195,7 +193,7 @@ static void chunks_change_no_tokens_of_qwen(void **unused) {
 
 static void chunks_change_no_tokens_of_gemma(void **unused) {
     (void)unused;
-    compare_bundled("gemma4-tiny", (const uint32_t[]){16, 64}, 2); /* its rings have no room for more */
+    compare_bundled("gemma4-tiny", (const uint32_t[]){16, 64, 512, 2048}, 4);
 }
 
 int main(int argument_count, char **arguments) {
@@ -205,6 +203,7 @@ int main(int argument_count, char **arguments) {
         cmocka_unit_test(what_is_too_long_is_refused),
         cmocka_unit_test(a_step_has_the_chunk),
         cmocka_unit_test(chunks_change_no_tokens),
+        cmocka_unit_test(chunks_change_no_tokens_of_shared_keys),
         cmocka_unit_test(chunks_change_no_tokens_of_qwen),
         cmocka_unit_test(chunks_change_no_tokens_of_gemma),
     };

@@ -24,8 +24,11 @@ static int32_t tokens[32];
 
 static int set_up(void **state) {
     (void)state;
-    gumbel_engine_options options = {
-        .size = sizeof options, .slots = SLOTS, .step_tokens = 20, .backend = GUMBEL_TEST_BACKEND};
+    gumbel_engine_options options = {.size = sizeof options,
+                                     .slots = SLOTS,
+                                     .step_tokens = 20,
+                                     .prefill_chunk = CHUNK,
+                                     .backend = GUMBEL_TEST_BACKEND};
     random_tokens(6, VOCAB, tokens, 32);
     if (!program)
         program = open_random_program("small.json", false);
@@ -63,7 +66,7 @@ static void test_refusals(void **state) {
     (void)state;
     gumbel_program_info info = {.size = sizeof info};
     assert_ok(gumbel_program_get_info(program, &info, &error), &error);
-    assert_int_equal(info.prefill_chunk, CHUNK);
+    assert_int_equal(info.prefill_chunk, 128);
     gumbel_request r[SLOTS] = {request(0, 1), request(1, 1), request(2, 1)};
 
     r[0].token_count = CHUNK + 1;
@@ -118,6 +121,7 @@ static void test_engine_info(void **state) {
                                      .slots = 2,
                                      .threads = 3,
                                      .max_context = 50,
+                                     .prefill_chunk = CHUNK,
                                      .snapshots = true,
                                      .backend = GUMBEL_TEST_BACKEND};
     assert_ok(gumbel_engine_create(program, &options, &other, &error), &error);

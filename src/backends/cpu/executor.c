@@ -30,8 +30,8 @@ struct gb_executor {
     uint8_t *shared;  /* of all threads */
     size_t scratch_bytes;
     unsigned thread_count;
-    uint32_t row_count;        /* of this batch */
-    gb_late_masks *late_masks; /* of this batch; NULL: none is late */
+    uint32_t token_count, row_count; /* of this batch */
+    gb_late_masks *late_masks;       /* of this batch; NULL: none is late */
 };
 
 /* ---- Values -------------------------------------------------------------------------------------------- */
@@ -87,6 +87,7 @@ static void bind_batch(gb_executor *e, const gb_batch *batch) {
         if (shape->rank > 0 && shape->dims[0] < 0)
             e->tensors[i].dims[0] = shape->dims[0] == GB_DIM_N ? batch->token_count : batch->row_count;
     }
+    e->token_count = batch->token_count;
     e->row_count = batch->row_count;
     e->late_masks = batch->late_masks;
     e->log->is_draft = batch->draft;
@@ -198,11 +199,11 @@ static void walk(void *user, unsigned index) {
     gb_executor *e = user;
     walker w = {.executor = e,
                 .worker = {index, e->thread_count, e->scratch + index * e->scratch_bytes, e->shared}};
-    bool has_rows = e->row_count > 0, is_timed = e->profile && index == 0, is_observed = e->observe;
+    const bool is_timed = e->profile && index == 0, is_observed = e->observe;
     for (uint32_t s = 0; s < e->steps.count;) {
         const gb_ready_step *step = &e->steps.list[s++];
         w.next = s - 1;
-        if (step->needs_rows && !has_rows)
+        if (gb_is_left_out(step, e->token_count, e->row_count))
             continue;
         if (is_observed && step->is_product)
             observe(&w, step);

@@ -52,18 +52,39 @@ static gumbel_status count_shared_bytes(const maker *m, const gb_ready_step *ste
     return GUMBEL_OK;
 }
 
-static gumbel_status add_before(maker *m, const gb_ready_step *step, gb_kernel before, gumbel_error *error) {
-    if (before == gb_kernel_quantize && is_rounded(m, step))
-        return GUMBEL_OK;
+/* A step of another kernel on the same operands, before or after that of the node. */
+static gb_ready_step *add_beside(maker *m, const gb_ready_step *step, gb_kernel kernel) {
     gb_ready_step *created = &m->steps->list[m->steps->count++];
     *created = *step;
-    created->kernel = before;
+    created->kernel = kernel;
     created->is_product = false;
     created->traits = gb_find_traits(step->call.node->op, true);
     memset(created->call.results, 0, sizeof created->call.results);
+    return created;
+}
+
+static gumbel_status add_before(maker *m, const gb_ready_step *step, gb_kernel before, gumbel_error *error) {
+    if (before == gb_kernel_quantize && is_rounded(m, step))
+        return GUMBEL_OK;
+    gb_ready_step *created = add_beside(m, step, before);
     if (before == gb_kernel_quantize)
         m->rounded = created;
     return count_shared_bytes(m, created, error);
+}
+
+/* Rows of a ring's long runs go to the shared memory, where rounded activations were. */
+static void share_room(maker *m, gb_ready_step *before, gb_ready_step *step) {
+    before->traits.shared = GB_SHARED_WRITTEN;
+    step->traits.shared = GB_SHARED_READ;
+    m->rounded = NULL;
+}
+
+/* Where several nodes read the same states, what runs after them runs after the last one. */
+static void add_after(maker *m, const gb_ready_step *step) {
+    size_t least_tokens = 0;
+    const gb_kernel after = gb_find_kernel_after(&step->call, &least_tokens);
+    if (after && gb_is_last_with_state(m->plan->program, step->planned->node))
+        add_beside(m, step, after)->least_tokens = least_tokens;
 }
 
 static bool is_product(const gb_step *planned) {
@@ -114,7 +135,13 @@ static gumbel_status add_step(maker *m, const gb_step *planned, gumbel_error *er
     if (before)
         GB_TRY(add_before(m, &step, before, error));
     step.traits = traits_of(&step);
+    size_t least_tokens;
+    const bool has_room = planned->kind == GB_STEP_NODE && gb_find_kernel_after(&step.call, &least_tokens);
+    if (has_room)
+        share_room(m, &m->steps->list[m->steps->count - 1], &step);
     m->steps->list[m->steps->count++] = step;
+    if (has_room)
+        add_after(m, &step);
     return GUMBEL_OK;
 }
 
@@ -163,7 +190,8 @@ gumbel_status gb_ready_steps_create(const gb_plan *plan, const gb_cpu_tensor *te
     *steps = (gb_ready_steps){0};
     maker m = {plan, tensors, vector, steps, NULL};
     uint32_t *place = gb_allocate((size_t)plan->step_count + 1, sizeof *place);
-    steps->list = gb_allocate((size_t)plan->step_count * 2, sizeof *steps->list); /* some have two kernels */
+    steps->list =
+        gb_allocate((size_t)plan->step_count * 3, sizeof *steps->list); /* some have three kernels */
     steps->chains = gb_allocate(count_fused(plan) + 1, sizeof *steps->chains);
     gumbel_status status =
         place && steps->list && steps->chains
@@ -265,7 +293,7 @@ void gb_ready_steps_schedule(gb_ready_steps *steps, const gb_batch *batch, unsig
     for (uint32_t s = 0; s < steps->count; s++) {
         gb_ready_step *step = &steps->list[s];
         must_meet = must_meet || step->is_target;
-        if (!step->kernel || (step->needs_rows && batch->row_count == 0)) {
+        if (!step->kernel || gb_is_left_out(step, batch->token_count, batch->row_count)) {
             must_meet = must_meet || step->kind == GB_STEP_BRANCH;
             continue;
         }

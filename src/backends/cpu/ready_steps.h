@@ -10,21 +10,27 @@
 #include "backends/cpu/kernels/chain.h"
 #include "backends/cpu/schedule.h"
 
-/* A kernel that runs before another one is a step of its own. */
+/* A kernel that runs before or after another one is a step of its own. */
 typedef struct gb_ready_step {
     const gb_step *planned;
     gb_step_kind kind;
-    bool needs_rows;  /* left out of a batch without rows */
-    bool is_product;  /* a linear or expert_linear, not the kernel before it */
-    bool reads_masks; /* all threads meet before it where masks are made late */
-    bool meets_first; /* in this batch: all threads meet before it */
-    bool is_target;   /* of a branch or jump */
-    uint32_t target;  /* of BRANCH and JUMP: a ready step, or their count */
-    gb_kernel kernel; /* NULL: BRANCH or JUMP */
+    bool needs_rows;     /* left out of a batch without rows */
+    size_t least_tokens; /* left out of a batch of fewer */
+    bool is_product;     /* a linear or expert_linear, not the kernel before it */
+    bool reads_masks;    /* all threads meet before it where masks are made late */
+    bool meets_first;    /* in this batch: all threads meet before it */
+    bool is_target;      /* of a branch or jump */
+    uint32_t target;     /* of BRANCH and JUMP: a ready step, or their count */
+    gb_kernel kernel;    /* NULL: BRANCH or JUMP */
     gb_kernel_traits traits;
     gb_kernel_call call;
     gb_work_queue queue; /* the call's, in batches that need one */
 } gb_ready_step;
+
+/* Of a batch of so many tokens and rows. */
+static inline bool gb_is_left_out(const gb_ready_step *step, uint32_t tokens, uint32_t rows) {
+    return (step->needs_rows && rows == 0) || tokens < step->least_tokens;
+}
 
 /* What a batch's schedule was made for; all zero: none was. */
 typedef struct gb_batch_shape {

@@ -91,11 +91,30 @@ void slots::clear_stale(content &slot, uint32_t state, int end) const {
 
 void slots::append(uint32_t slot, uint32_t state, const mx::array &rows, int start) {
     content &to = contents[slot];
-    const int count = rows.shape(0), most = capacity(state);
+    const int count = rows.shape(0), most = capacity(state), left_out = std::max(0, count - most);
     make_room(to, state, std::min(start + count, most));
     clear_stale(to, state, start + count);
-    const mx::array moved = rows.ndim() == 1 ? rows : by_head(rows);
-    put(to, state, mx::astype(moved, to.states[state]->dtype()), start);
+    const mx::array kept = left_out > 0 ? part(rows, 0, left_out, count) : rows;
+    const mx::array moved = rows.ndim() == 1 ? kept : by_head(kept);
+    put(to, state, mx::astype(moved, to.states[state]->dtype()), start + left_out);
+}
+
+bool slots::overwrites(uint32_t state, int count) const {
+    const gb_state &s = program.states[state];
+    return s.kind == GB_STATE_RING && count > capacity(state) - static_cast<int>(s.window) + 1;
+}
+
+cache_view slots::join(uint32_t slot, uint32_t state, int first, const mx::array &rows, int start) const {
+    const mx::array moved = mx::astype(by_head(rows), dtype_of(program.states[state].type.dtype));
+    const int most = capacity(state), axis = row_axis(moved);
+    std::vector<mx::array> parts;
+    for (int at = first; at < start;) {
+        const int row = at % most, count = std::min(start - at, most - row);
+        parts.push_back(part(*contents[slot].states[state], axis, row, row + count));
+        at += count;
+    }
+    parts.push_back(moved);
+    return {mx::concatenate(parts, axis), {}};
 }
 
 cache_view slots::read(uint32_t slot, uint32_t state, int first, int end) const {

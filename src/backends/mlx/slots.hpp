@@ -32,12 +32,19 @@ class slots {
   public:
     slots(const gb_program &of_program, uint32_t count, uint32_t context, bool with_snapshots);
 
-    /* Stores rows [n,G,D] or [n] at positions start .. start + n - 1. */
+    /* Stores rows [n,G,D] or [n] at positions start .. start + n - 1; of a ring the last ones that fit. */
     void append(uint32_t slot, uint32_t state, const mx::array &rows, int start);
 
     /* The rows of positions first .. end - 1, which have been stored: in order where they lie so, otherwise
      * all rows of the ring. */
     cache_view read(uint32_t slot, uint32_t state, int first, int end) const;
+
+    /* Whether storing so many rows would overwrite some that the first of them reads. */
+    bool overwrites(uint32_t state, int count) const;
+
+    /* The rows of positions first .. start - 1, which are stored, and then rows [n,G,D], which are not, as
+     * read would give both: a view in order. */
+    cache_view join(uint32_t slot, uint32_t state, int first, const mx::array &rows, int start) const;
 
     /* A recurrent state; zeros at first. */
     mx::array recurrent(uint32_t slot, uint32_t state) const;

@@ -53,8 +53,32 @@ struct attention_rule {
     uint32_t keys, values; /* states */
     float scale;
     int window;
+    bool is_last; /* of the nodes with these states */
     bool has_fused_kernels;
 };
+
+struct cached_rows {
+    cache_view keys, values;
+};
+
+/* Stores the run's keys and values, and gives what it reads, from position `first` on. A run that would
+ * overwrite some of that is stored behind it: where several nodes have the same states, by the last one. */
+static cached_rows store_and_read(step &s, const attention_rule &rule, const slot_run &run, int first) {
+    const int end = run.start + run.count;
+    const mx::array key = of_run(s, rule.key, run), value = of_run(s, rule.value, run);
+    const bool is_read_first = s.states.overwrites(rule.keys, run.count);
+    std::optional<cached_rows> rows;
+    if (is_read_first)
+        rows = cached_rows{s.states.join(run.slot, rule.keys, first, key, run.start),
+                           s.states.join(run.slot, rule.values, first, value, run.start)};
+    if (!is_read_first || rule.is_last) {
+        s.states.append(run.slot, rule.keys, key, run.start);
+        s.states.append(run.slot, rule.values, value, run.start);
+    }
+    return rows ? *rows
+                : cached_rows{s.states.read(run.slot, rule.keys, first, end),
+                              s.states.read(run.slot, rule.values, first, end)};
+}
 
 /* One token's query [1,H,D] over rows [1,G,L,D] and [1,G,L,E] of which it sees all: [1,H,E]. Each of the G
  * heads' rows serve H / G queries as one product, which takes half the ops that MLX makes of its kernel. */
@@ -72,10 +96,7 @@ static mx::array attend_all(const mx::array &query, const mx::array &keys, const
 static mx::array attend(step &s, const attention_rule &rule, const slot_run &run) {
     const int end = run.start + run.count;
     const int first = rule.window > 0 ? std::max(0, run.start - rule.window + 1) : 0;
-    s.states.append(run.slot, rule.keys, of_run(s, rule.key, run), run.start);
-    s.states.append(run.slot, rule.values, of_run(s, rule.value, run), run.start);
-    const cache_view keys = s.states.read(run.slot, rule.keys, first, end);
-    const cache_view values = s.states.read(run.slot, rule.values, first, end);
+    const auto [keys, values] = store_and_read(s, rule, run, first);
     const bool is_causal =
         run.count > 1 && keys.positions.empty() && (rule.window == 0 || end <= rule.window);
     const auto numbers = [](const cache_view &view) { return mx::astype(view.rows, mx::float32); };
@@ -95,6 +116,7 @@ static operation attention(const gb_node &node, weights &from) {
                                  .values = state_index(node, from, 6),
                                  .scale = static_cast<float>(gb_node_float(&node, GB_ATTRIBUTE_SCALE)),
                                  .window = static_cast<int>(gb_node_int(&node, GB_ATTRIBUTE_WINDOW)),
+                                 .is_last = gb_is_last_with_state(&from.program, &node),
                                  .has_fused_kernels = from.has_fused_kernels};
     return [=](step &s) {
         std::vector<mx::array> parts;

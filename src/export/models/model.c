@@ -87,8 +87,8 @@ gumbel_status gb_begin_text_graph(const gb_text_model *model, const gb_model_opt
     graph->scope = gb_scope_in(&root, "%s", place.text);
     graph->head = gb_scope_in(&root, "%s", place.head);
     const int64_t most = options->prefill_chunk > 0 ? options->prefill_chunk : 512;
-    graph->context = (gb_context){.max_context = max_context,
-                                  .prefill_chunk = gb_prefill_chunk(most, model->window, max_context)};
+    graph->context =
+        (gb_context){.max_context = max_context, .prefill_chunk = gb_prefill_chunk(most, max_context)};
     gb_metadata *metadata = gb_builder_metadata(builder);
     metadata->vocab_size = (uint64_t)model->vocab_size;
     metadata->max_context = (uint64_t)max_context;

@@ -7,10 +7,8 @@ static int64_t smaller(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-int64_t gb_prefill_chunk(int64_t most, int64_t smallest_window, int64_t max_context) {
-    int64_t limit = smaller(most, max_context);
-    if (smallest_window > 0)
-        limit = smaller(limit, smallest_window);
+int64_t gb_prefill_chunk(int64_t most, int64_t max_context) {
+    const int64_t limit = smaller(most, max_context);
     int64_t chunk = 1;
     while (chunk * 2 <= limit)
         chunk *= 2;
@@ -23,7 +21,7 @@ static gb_ref cache(const gb_scope *scope, const gb_context *context, const char
     char full[GB_SCOPE_NAME];
     snprintf(full, sizeof full, "%s%s", name, suffix);
     gb_type type = gb_build_type(scope->builder, value);
-    int64_t ring = window + context->prefill_chunk;
+    const int64_t ring = window + smaller(window, GB_RING_SLACK);
     bool is_ring = window > 0 && ring < context->max_context;
     const int64_t dims[] = {is_ring ? ring : context->max_context, type.shape.dims[1], type.shape.dims[2]};
     return gb_build_state(scope->builder, full, is_ring ? GB_STATE_RING : GB_STATE_CACHE, GB_F32, 3, dims,

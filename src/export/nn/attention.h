@@ -13,10 +13,12 @@ typedef struct gb_context {
     int64_t prefill_chunk; /* tokens of one session in one step, at most */
 } gb_context;
 
-/* The chunk for a model whose smallest window is smallest_window positions (0: it has no windows): a power of
- * two of at most `most`, the window and the context, so that a chunk never overwrites what a ring still has
- * to read. */
-int64_t gb_prefill_chunk(int64_t most, int64_t smallest_window, int64_t max_context);
+/* Positions of a ring beside its window, or as many as the window has if that are fewer: for steps that are
+ * begun ahead, drafts, and what a session takes back without a snapshot. */
+enum { GB_RING_SLACK = 64 };
+
+/* The chunk of a program: a power of two of at most `most` and the context. */
+int64_t gb_prefill_chunk(int64_t most, int64_t max_context);
 
 /* Keys f32[N, G, D] and values f32[N, G, E] of a step, already normalized and rotated, and their caches. */
 typedef struct gb_cached_keys {
@@ -26,8 +28,8 @@ typedef struct gb_cached_keys {
 } gb_cached_keys;
 
 /* The caches are states called NAME.keys and NAME.values of f32, which gb_program_set_caches changes. window
- * > 0: a token sees itself and the window - 1 before it, from a ring of window + prefill_chunk positions, or
- * from a plain cache where that is no longer. window = 0: it sees all before it. */
+ * > 0: a token sees itself and the window - 1 before it, from a ring of window and slack, or from a plain
+ * cache where that is no longer. window = 0: it sees all before it. */
 gb_cached_keys gb_cache_keys(const gb_scope *scope, const gb_context *context, const char *name, gb_ref key,
                              gb_ref value, int64_t window);
 

@@ -99,18 +99,15 @@ static gumbel_status check_constant(const gb_constant *constant, gumbel_error *e
     return check_packing(constant, error);
 }
 
-/* Rule 12. What a chunk overwrites must be older than what its first token still reads. */
-static gumbel_status check_ring(const gb_state *state, uint64_t chunk, gumbel_error *error) {
+/* Rule 12. What a token overwrites must be older than what it still reads. */
+static gumbel_status check_ring(const gb_state *state, gumbel_error *error) {
     uint64_t capacity = (uint64_t)state->type.shape.dims[0];
-    if (state->window < 1 || state->window < chunk)
+    if (state->window < 1)
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "state %s: a ring without a window", state->name);
+    if (capacity <= state->window || capacity > UINT32_MAX)
         return gb_fail(error, GUMBEL_ERROR_FORMAT,
-                       "state %s: window %u is smaller than the prefill chunk of %llu", state->name,
-                       state->window, (unsigned long long)chunk);
-    if (capacity < state->window + chunk)
-        return gb_fail(error, GUMBEL_ERROR_FORMAT,
-                       "state %s: a ring of %llu positions, expected window + prefill chunk = %llu or more",
-                       state->name, (unsigned long long)capacity,
-                       (unsigned long long)(state->window + chunk));
+                       "state %s: a ring of %llu positions, expected more than its window of %u", state->name,
+                       (unsigned long long)capacity, state->window);
     return GUMBEL_OK;
 }
 
@@ -142,7 +139,7 @@ static gumbel_status check_state(const gb_state *state, const gb_metadata *metad
         return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "state %s: kind %u is not known to this version",
                        state->name, (unsigned)state->kind);
     if (state->kind == GB_STATE_RING)
-        return check_ring(state, metadata->prefill_chunk, error);
+        return check_ring(state, error);
     if (state->window != 0)
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "state %s: has a window but is no ring", state->name);
     if (state->kind == GB_STATE_CACHE && (uint64_t)state->type.shape.dims[0] != metadata->max_context)

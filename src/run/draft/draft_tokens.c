@@ -45,6 +45,7 @@ void gb_settle_draft_tokens(const gb_program *program, const gb_backend_entry *e
     if (entry->why_no_drafts)
         lower(options, 0, entry->why_no_drafts);
     lower(options, options->prefill_chunk - 1, "a step of one session has no more tokens (--prefill-chunk)");
+    lower(options, gb_ring_slack(program), "the program's layers with a window keep no more");
     if (bytes > 0)
         lower(options, most_bytes(program) / bytes, "the states behind them would take too much memory");
 }

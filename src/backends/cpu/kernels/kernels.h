@@ -60,6 +60,10 @@ typedef void (*gb_kernel)(const gb_kernel_call *call, const gb_worker *worker);
  * to run first, as a step of its own on the same operands and without results. */
 gb_kernel gb_find_kernel(const gb_kernel_call *call, gb_kernel *before);
 
+/* What runs after the kernel of a call's node in a step of at least so many tokens, on the same operands and
+ * without results: where several nodes share their states, after the last of them. NULL: nothing. */
+gb_kernel gb_find_kernel_after(const gb_kernel_call *call, size_t *least_tokens);
+
 /* The traits of an op's kernel, or of the one that runs before it, as ops.def has them. GB_OP_NONE: of a
  * kernel that splits its work in its own way. */
 gb_kernel_traits gb_find_traits(gb_op op, bool before);
@@ -98,8 +102,13 @@ typedef struct gb_row_lengths {
 /* Bytes of scratch that each thread needs for the kernels of such a plan. */
 size_t gb_kernel_scratch_bytes(const gb_row_lengths *longest);
 
-/* Bytes that before leaves to the kernel of such a call, whose x has `rows` rows. False on overflow. */
+/* Bytes that before leaves to the kernel of such a call, whose operand 0 has `rows` rows. False on overflow.
+ */
 bool gb_kernel_shared_bytes(const gb_kernel_call *call, size_t rows, uint64_t *bytes);
+
+/* Of such a call of attention, of so many tokens; and the most tokens of one slot that need none. */
+bool gb_attention_room_bytes(const gb_kernel_call *call, size_t tokens, uint64_t *bytes);
+size_t gb_longest_run_in_ring(const gb_kernel_call *call);
 
 /* Of the scratch, what expert_linear needs: the linear kernel's, and lists of the tokens of each expert. */
 size_t gb_expert_scratch_bytes(void);
@@ -111,7 +120,8 @@ size_t gb_expert_scratch_bytes(void);
 #undef GB_OP
 
 /* What runs before some of them: gb_kernel_quantize makes the activations that the kernel reads where
- * gb_has_rounded_activations; gb_kernel_NAME_append stores the step's tokens in the states. */
+ * gb_has_rounded_activations; gb_kernel_NAME_append stores the step's tokens in the states, or in the team's
+ * shared memory those that gb_kernel_attention_append_after stores when all have been read. */
 void gb_kernel_quantize(const gb_kernel_call *call, const gb_worker *worker);
 #define GB_DECLARE_NONE(name)
 #define GB_DECLARE_ROUND(name)
@@ -120,6 +130,7 @@ void gb_kernel_quantize(const gb_kernel_call *call, const gb_worker *worker);
 #define GB_OP(number, NAME, name, signature, attributes, before, ...) GB_DECLARE_##before(name)
 #include "program/ops.def"
 #undef GB_OP
+void gb_kernel_attention_append_after(const gb_kernel_call *call, const gb_worker *worker);
 
 /* Takes the slot's logged tokens into the recurrent state that the call changes, if it changes one. scratch:
  * GB_LINEAR_SCRATCH bytes. */

@@ -35,6 +35,13 @@ gb_kernel gb_find_kernel(const gb_kernel_call *call, gb_kernel *before) {
     return (unsigned)op < GB_OP_LIMIT ? kernels[op] : NULL;
 }
 
+gb_kernel gb_find_kernel_after(const gb_kernel_call *call, size_t *least_tokens) {
+    if (call->node->op != GB_OP_ATTENTION || gb_longest_run_in_ring(call) == SIZE_MAX)
+        return NULL;
+    *least_tokens = gb_longest_run_in_ring(call) + 1;
+    return gb_kernel_attention_append_after;
+}
+
 size_t gb_kernel_scratch_bytes(const gb_row_lengths *longest) {
     size_t sample = gb_sample_adjusted_scratch_bytes(longest->logits, longest->bias, longest->counts);
     size_t count = gb_count_scratch_bytes(longest->counts);
@@ -45,6 +52,8 @@ size_t gb_kernel_scratch_bytes(const gb_row_lengths *longest) {
 
 bool gb_kernel_shared_bytes(const gb_kernel_call *call, size_t rows, uint64_t *bytes) {
     *bytes = 0;
+    if (call->node && call->node->op == GB_OP_ATTENTION)
+        return gb_attention_room_bytes(call, rows / call->operands[0]->dims[1], bytes);
     if (!call->node || before_kernel(call) != gb_kernel_quantize)
         return true;
     const gb_cpu_tensor *weight = call->operands[1];

@@ -36,9 +36,8 @@ __device__ static void store_one(const cache &c, float x, uint8_t *data, size_t 
         reinterpret_cast<uint16_t *>(data)[at] = (uint16_t)pack_bf16(x, 0);
 }
 
-__device__ static void store_row(const cache &c, const float *x, size_t slot, size_t position) {
-    const size_t width = c.heads * c.size, at = position % c.capacity * width;
-    uint8_t *data = c.data + slot * c.slot_bytes;
+__device__ static void store_row(const cache &c, const float *x, uint8_t *data, size_t row) {
+    const size_t width = c.heads * c.size, at = row * width;
     if (width % 8 == 0 && (reinterpret_cast<uintptr_t>(x) | reinterpret_cast<uintptr_t>(data)) % 16 == 0) {
         for (size_t i = threadIdx.x * 8; i < width; i += blockDim.x * 8)
             store_eight(c, x + i, data, at + i);
@@ -48,14 +47,30 @@ __device__ static void store_row(const cache &c, const float *x, size_t slot, si
         store_one(c, x[i], data, at + i);
 }
 
+__device__ static void store_in_slot(const attention &a, const cache &c, const float *x, size_t n) {
+    store_row(c, x, c.data + (size_t)a.slots[n] * c.slot_bytes, (size_t)a.positions[n] % c.capacity);
+}
+
 static __global__ void run_append_to_caches(attention a) {
     let_next_begin();
     wait_for_earlier();
-    const size_t n = blockIdx.x, slot = (size_t)a.slots[n], position = (size_t)a.positions[n];
-    if (blockIdx.y == 0)
-        store_row(a.keys, a.key + n * a.keys.heads * a.keys.size, slot, position);
+    const size_t n = blockIdx.x;
+    const cache &c = blockIdx.y == 0 ? a.keys : a.values;
+    const float *x = (blockIdx.y == 0 ? a.key : a.value) + n * c.heads * c.size;
+    if (c.room)
+        store_row(c, x, c.room, n);
     else
-        store_row(a.values, a.value + n * a.values.heads * a.values.size, slot, position);
+        store_in_slot(a, c, x, n);
+}
+
+/* But for those that a later token of the run would overwrite. */
+static __global__ void run_append_to_rings(attention a) {
+    let_next_begin();
+    wait_for_earlier();
+    const size_t n = blockIdx.x;
+    const cache &c = blockIdx.y == 0 ? a.keys : a.values;
+    if (n + c.capacity >= a.tokens || a.slots[n + c.capacity] != a.slots[n])
+        store_in_slot(a, c, (blockIdx.y == 0 ? a.key : a.value) + n * c.heads * c.size, n);
 }
 
 void gb_cuda::append_to_caches(const attention &a, gb_cuda_launch_list *launches) {
@@ -63,11 +78,31 @@ void gb_cuda::append_to_caches(const attention &a, gb_cuda_launch_list *launches
                a);
 }
 
+void gb_cuda::append_to_rings(const attention &a, gb_cuda_launch_list *launches) {
+    add_launch(launches, "append_to_rings", run_append_to_rings, dim3((unsigned)a.tokens, 2), THREADS, 0, a);
+}
+
 /* ---- Choosing ------------------------------------------------------------------------------------------ */
 
 static cache cache_of(const gb_cuda_tensor *tensor) {
-    return cache{data_of<uint8_t>(tensor), tensor->slot_bytes, tensor->dtype,
-                 tensor->dims[0],          tensor->dims[1],    tensor->dims[2]};
+    return cache{data_of<uint8_t>(tensor), nullptr,         tensor->slot_bytes, tensor->dtype,
+                 tensor->dims[0],          tensor->dims[1], tensor->dims[2]};
+}
+
+/* Whether a step of the call's row class may have a run that a ring has no rows for beside its window. What
+ * goes on behind a prompt is never so long. */
+static bool has_room(const gb_cuda_call *call) {
+    const gb_cuda_tensor *cache = call->operands[KEY_CACHE];
+    const size_t slack = cache->dims[0] - (size_t)gb_node_int(call->node, GB_ATTRIBUTE_WINDOW);
+    return cache->is_ring && gb_cuda_is_prompt(call) &&
+           (call->row_class != GB_CUDA_FEW_OF_PROMPT || slack + 1 < GB_CUDA_MOST_FEW_ROWS);
+}
+
+static void add_room(attention &a, const gb_cuda_scratch *scratch) {
+    const size_t of_keys = a.tokens * row_bytes(a.keys), of_both = of_keys + a.tokens * row_bytes(a.values);
+    a.room_bytes = (of_both + 255) / 256 * 256;
+    a.keys.room = scratch->bytes;
+    a.values.room = scratch->bytes + of_keys;
 }
 
 /* As attention.terms says it. Fewer rows than a tile has keys would wrap more than once, and the largest
@@ -98,6 +133,8 @@ static attention attention_of(const gb_cuda_call *call) {
     a.scale = (float)gb_node_float(call->node, GB_ATTRIBUTE_SCALE);
     a.y = data_of<float>(call->results[0]);
     a.terms = terms_of(call, a.keys, a.values, a.scale);
+    if (has_room(call))
+        add_room(a, call->scratch);
     return a;
 }
 
@@ -132,10 +169,22 @@ static bool supports_prefill(const gb_cuda_problem *problem) {
     return a.terms > 0 && prompt_fits(a);
 }
 
+static uint64_t room_bytes(const gb_cuda_problem *problem) {
+    return attention_of(problem->parts[0]).room_bytes;
+}
+
+/* Where several nodes have the same states, all but the last leave the rings as they were. */
+static void empty_room(const gb_cuda_call *call, const attention &a) {
+    if (a.room_bytes > 0 && call->is_last_with_state)
+        append_to_rings(a, call->launches);
+}
+
 static void describe_prefill(const gb_cuda_problem *problem) {
-    const attention a = attention_of(problem->parts[0]);
-    append_to_caches(a, problem->parts[0]->launches);
-    attend_prefill(a, problem->parts[0]->launches);
+    const gb_cuda_call *call = problem->parts[0];
+    const attention a = attention_of(call);
+    append_to_caches(a, call->launches);
+    attend_prefill(a, call->launches);
+    empty_room(call, a);
 }
 
 static bool supports_wgmma(const gb_cuda_problem *problem) {
@@ -144,9 +193,11 @@ static bool supports_wgmma(const gb_cuda_problem *problem) {
 }
 
 static void describe_wgmma(const gb_cuda_problem *problem) {
-    const attention a = attention_of(problem->parts[0]);
-    append_to_caches(a, problem->parts[0]->launches);
-    attend_wgmma(a, problem->parts[0]->launches);
+    const gb_cuda_call *call = problem->parts[0];
+    const attention a = attention_of(call);
+    append_to_caches(a, call->launches);
+    attend_wgmma(a, call->launches);
+    empty_room(call, a);
 }
 
 static bool is_few(const gb_cuda_problem *problem) {
@@ -158,6 +209,7 @@ static void describe_few_in_float(const gb_cuda_problem *problem) {
     const attention a = attention_of(call);
     append_to_caches(a, call->launches);
     attend_few_in_float(a, call->scratch, call->launches);
+    empty_room(call, a);
 }
 
 static uint64_t few_in_float_scratch(const gb_cuda_problem *problem) {
@@ -165,18 +217,20 @@ static uint64_t few_in_float_scratch(const gb_cuda_problem *problem) {
 }
 
 static void describe_float(const gb_cuda_problem *problem) {
-    const attention a = attention_of(problem->parts[0]);
-    append_to_caches(a, problem->parts[0]->launches);
-    attend_in_float(a, problem->parts[0]->launches);
+    const gb_cuda_call *call = problem->parts[0];
+    const attention a = attention_of(call);
+    append_to_caches(a, call->launches);
+    attend_in_float(a, call->launches);
+    empty_room(call, a);
 }
 
 static const gb_cuda_kernel kernels[] = {
     {"attention_decode", supports_decode, describe_decode, decode_scratch, decode_has_epilogue, nullptr,
      false},
-    {"attention_wgmma", supports_wgmma, describe_wgmma, nullptr, nullptr, nullptr, false},
-    {"attention_prefill", supports_prefill, describe_prefill, nullptr, nullptr, nullptr, false},
+    {"attention_wgmma", supports_wgmma, describe_wgmma, room_bytes, nullptr, nullptr, false},
+    {"attention_prefill", supports_prefill, describe_prefill, room_bytes, nullptr, nullptr, false},
     {"attention_float_spans", is_few, describe_few_in_float, few_in_float_scratch, nullptr, nullptr, false},
-    {"attention_float", nullptr, describe_float, nullptr, nullptr, nullptr, false},
+    {"attention_float", nullptr, describe_float, room_bytes, nullptr, nullptr, false},
 };
 
 extern "C" const gb_cuda_registry gb_cuda_attention_kernels = {kernels, sizeof kernels / sizeof *kernels};

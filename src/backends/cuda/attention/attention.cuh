@@ -12,6 +12,7 @@ namespace gb_cuda {
 /* Position p of a slot lies in row p mod capacity. */
 struct cache {
     uint8_t *data;
+    uint8_t *room; /* NULL: tokens' own rows are in data before they are read; else in row n of this */
     size_t slot_bytes;
     gb_dtype dtype;               /* float32 or bfloat16 */
     size_t capacity, heads, size; /* rows of a slot; elements of a head */
@@ -28,17 +29,27 @@ struct attention {
     unsigned group;                   /* heads of a kv head */
     unsigned tile_heads, tile_tokens; /* of a block's queries */
     unsigned parts;                   /* blocks that share a kv head's queries of a token */
+    size_t room_bytes;                /* first in the scratch; 0: the caches have no room */
     unsigned terms;                   /* bfloat16 for a cached number on tensor cores; 0: it is not theirs */
 };
+
+/* A ring's long runs have a room, and then it is first in the scratch: keys, then values. */
+inline size_t row_bytes(const cache &c) {
+    return c.heads * c.size * (c.dtype == GB_F32 ? 4 : 2);
+}
 
 /* The first position that the query at that one reads; the query's own is the last. */
 __device__ inline size_t first_read(const attention &a, size_t position) {
     return a.window > 0 && position >= a.window ? position - a.window + 1 : 0;
 }
 
-/* Queries of one slot and kv head: tokens first .. end - 1, heads head .. head_end - 1. */
+constexpr unsigned NO_POSITION = ~0u;
+
+/* Queries of one slot and kv head: tokens first .. end - 1, heads head .. head_end - 1. Positions from
+ * room_begin on are the rows of the room from row `run`, the run's first token, on. */
 struct query_tile {
     unsigned first, end, head, head_end, kv_head;
+    unsigned run, room_begin;
 };
 
 /* Blocks take up to `most` queries of a kv head at a time: all heads of a token first. */
@@ -52,7 +63,8 @@ inline void set_tiles(attention &a, unsigned most) {
 __device__ inline query_tile heads_of(const attention &a, unsigned across) {
     const unsigned kv_head = across / a.parts, head = kv_head * a.group + across % a.parts * a.tile_heads;
     const unsigned end = (kv_head + 1) * a.group;
-    return query_tile{0, 0, head, head + a.tile_heads < end ? head + a.tile_heads : end, kv_head};
+    return query_tile{0,       0, head,       head + a.tile_heads < end ? head + a.tile_heads : end,
+                      kv_head, 0, NO_POSITION};
 }
 
 /* Tile number `tile` of the batch's runs, of kv head and part number `across`. Empty where there is none. */
@@ -64,6 +76,8 @@ __device__ inline query_tile find_tile(const attention &a, unsigned tile, unsign
         if (tile < tiles) {
             t.first = begin + tile * a.tile_tokens;
             t.end = t.first + a.tile_tokens < end ? t.first + a.tile_tokens : end;
+            t.run = begin;
+            t.room_begin = a.keys.room ? (unsigned)a.positions[begin] : NO_POSITION;
             return t;
         }
         tile -= tiles;
@@ -87,8 +101,11 @@ __device__ inline query_place place_of(const query_tile &t, unsigned q) {
     return p;
 }
 
-/* Keys and values of the call's tokens go to their caches. */
+/* Keys and values of the call's tokens go to where they are read: the caches, or the room. */
 void append_to_caches(const attention &a, gb_cuda_launch_list *launches);
+
+/* Those that went to the room go to the caches, as far as these have rows for them. */
+void append_to_rings(const attention &a, gb_cuda_launch_list *launches);
 
 /* Reads the caches, of any size and dtype, in float32, a span of positions a block or all of them:
  * attention_float.cu. Either gives the same bits. */

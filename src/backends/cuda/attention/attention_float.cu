@@ -36,9 +36,12 @@ __device__ static void load_eight(const uint8_t *row, gb_dtype dtype, size_t i, 
     }
 }
 
-__device__ static const uint8_t *head_row(const cache &c, size_t slot, size_t kv_head, size_t position) {
-    const size_t at = (position % c.capacity * c.heads + kv_head) * c.size;
-    return c.data + slot * c.slot_bytes + at * (c.dtype == GB_F32 ? 4 : 2);
+__device__ static const uint8_t *head_row(const attention &a, const cache &c, const query_tile &t,
+                                          size_t position) {
+    const bool is_in_room = position >= t.room_begin;
+    const size_t row = is_in_room ? t.run + (position - t.room_begin) : position % c.capacity;
+    const uint8_t *rows = is_in_room ? c.room : c.data + (size_t)a.slots[t.first] * c.slot_bytes;
+    return rows + (row * c.heads + t.kv_head) * c.size * (c.dtype == GB_F32 ? 4 : 2);
 }
 
 /* A block's shared memory. */
@@ -74,7 +77,7 @@ template <unsigned Q>
 __device__ static void score_span(const attention &a, const query_tile &t, const workspace &w, size_t span,
                                   size_t first, size_t end) {
     const unsigned lane = threadIdx.x % KEY_LANES, count = count_of(t);
-    const size_t size = a.keys.size, stride = padded(size), slot = (size_t)a.slots[t.first];
+    const size_t size = a.keys.size, stride = padded(size);
     const query_place mine = place_of(t, lane);
     const size_t position = mine.is_there ? (size_t)a.positions[mine.token] : 0;
     const size_t first_of_mine = first_read(a, position);
@@ -84,7 +87,7 @@ __device__ static void score_span(const attention &a, const query_tile &t, const
         float score = -INFINITY;
         if (span + at < end && span + at + WARP / KEY_LANES > first) { /* for some lane of the warp */
             float sums[Q] = {};
-            const uint8_t *row = head_row(a.keys, slot, t.kv_head, is_read ? j : first);
+            const uint8_t *row = head_row(a, a.keys, t, is_read ? j : first);
             for (size_t i = lane * 8; is_read && i < size; i += KEY_LANES * 8) {
                 float key[8];
                 load_eight(row, a.keys.dtype, i, size, key);
@@ -138,7 +141,7 @@ __device__ static float put_together(float so_far, float largest, float y, float
 template <unsigned Q, typename Put>
 __device__ static void add_values(const attention &a, const query_tile &t, const workspace &w, size_t span,
                                   size_t first, size_t end, Put put) {
-    const size_t size = a.values.size, slot = (size_t)a.slots[t.first];
+    const size_t size = a.values.size;
     const size_t across = size < THREADS ? size : (size_t)THREADS, shares = THREADS / across;
     const size_t e0 = threadIdx.x % across, share = threadIdx.x / across;
     for (size_t chunk = 0; chunk < size; chunk += across) {
@@ -147,7 +150,7 @@ __device__ static void add_values(const attention &a, const query_tile &t, const
         for (size_t j = span + share; share < shares && e < size && j < end; j += shares) {
             if (j < first)
                 continue;
-            const float value = load_float(head_row(a.values, slot, t.kv_head, j), a.values.dtype, e);
+            const float value = load_float(head_row(a, a.values, t, j), a.values.dtype, e);
             for (unsigned q = 0; q < Q; q++)
                 sums[q] = fmaf(w.scores[q * SPAN + (j - span)], value, sums[q]);
         }
@@ -284,14 +287,15 @@ static unsigned most_spans(const attention &a) {
 }
 
 uint64_t gb_cuda::attend_few_in_float_scratch(const attention &a) {
-    return (uint64_t)a.tokens * a.heads * most_spans(a) * (a.values.size + 2) * sizeof(float);
+    const uint64_t results = (uint64_t)a.tokens * a.heads * most_spans(a);
+    return a.room_bytes + results * (a.values.size + 2) * sizeof(float);
 }
 
 void gb_cuda::attend_few_in_float(attention a, const gb_cuda_scratch *scratch,
                                   gb_cuda_launch_list *launches) {
     set_tiles(a, QUERIES);
     a.tile_tokens = 1;
-    span_results spans = {most_spans(a), reinterpret_cast<float *>(scratch->bytes), nullptr};
+    span_results spans = {most_spans(a), reinterpret_cast<float *>(scratch->bytes + a.room_bytes), nullptr};
     spans.state = spans.y + a.tokens * a.heads * spans.count * a.values.size;
     const dim3 grid(spans.count, (unsigned)a.keys.heads * a.parts, (unsigned)a.tokens);
     auto kernel = a.tile_heads <= 2   ? run_attention_float_spans<2>

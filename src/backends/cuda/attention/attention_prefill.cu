@@ -75,11 +75,10 @@ __device__ static void start_loading(const head_rows &rows, unsigned tile, unsig
 #pragma unroll
     for (unsigned i = 0; i < prompt_shape<SIZE, TERMS>::KEYS / AT_ONCE; i++) {
         const unsigned key = threadIdx.x / ACROSS + i * AT_ONCE;
-        const unsigned row = row_of(rows, tile_row, key);
+        const uint16_t *row = row_of(rows, tile, tile_row, key);
 #pragma unroll
         for (unsigned part = 0; part < TERMS; part++)
-            copy_16(to + term_in<SIZE, TERMS>(key, e, part),
-                    rows.data + (size_t)row * rows.stride + e * TERMS + part * 8,
+            copy_16(to + term_in<SIZE, TERMS>(key, e, part), row + e * TERMS + part * 8,
                     tile + key >= first && tile + key < end);
     }
 }
@@ -262,9 +261,7 @@ static __global__ void __launch_bounds__(prompt_shape<SIZE, TERMS>::THREADS, SIZ
     if (t.first == t.end)
         return;
     const share of = {threadIdx.x / WARP / HALVES * 16, threadIdx.x / WARP % HALVES};
-    const size_t slot = (size_t)a.slots[t.first];
-    const head_rows keys = rows_of(a.keys, slot, t.kv_head, TERMS),
-                    values = rows_of(a.values, slot, t.kv_head, TERMS);
+    const head_rows keys = rows_of(a, a.keys, t, TERMS), values = rows_of(a, a.values, t, TERMS);
     const unsigned lowest = (unsigned)a.positions[t.first], end = (unsigned)a.positions[t.end - 1] + 1;
     const unsigned first = (unsigned)first_read(a, lowest); /* of any query; read by all: */
     const unsigned common = (unsigned)first_read(a, end - 1);

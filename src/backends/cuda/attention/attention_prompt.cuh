@@ -22,23 +22,29 @@ __device__ inline unsigned place_in(unsigned row, unsigned e) {
     return row * WIDTH + ((e / 8) ^ (row / ROWS_OF_BANKS % (8 / ROWS_OF_BANKS))) * 8;
 }
 
-/* A kv head's rows in the slot's cache, in units of 16 bits. */
+/* A kv head's rows in the slot's cache and in the room, in units of 16 bits. */
 struct head_rows {
-    const uint16_t *data;
-    unsigned stride, capacity;
+    const uint16_t *data, *room;
+    unsigned stride, capacity, room_begin;
 };
 
 /* terms: bfloat16 for a number, as attention.terms. */
-__device__ inline head_rows rows_of(const cache &c, size_t slot, size_t kv_head, unsigned terms) {
-    const uint16_t *data = reinterpret_cast<const uint16_t *>(c.data + slot * c.slot_bytes);
-    return head_rows{data + kv_head * c.size * terms, (unsigned)(c.heads * c.size) * terms,
-                     (unsigned)c.capacity};
+__device__ inline head_rows rows_of(const attention &a, const cache &c, const query_tile &t, unsigned terms) {
+    const unsigned stride = (unsigned)(c.heads * c.size) * terms;
+    const size_t slot = (size_t)a.slots[t.first], head = t.kv_head * c.size * terms;
+    return head_rows{reinterpret_cast<const uint16_t *>(c.data + slot * c.slot_bytes) + head,
+                     reinterpret_cast<const uint16_t *>(c.room) + (size_t)t.run * stride + head, stride,
+                     (unsigned)c.capacity, t.room_begin};
 }
 
-/* The row of a position of the tile that begins in row `first`: of no tile more than the cache has rows. */
-__device__ inline unsigned row_of(const head_rows &rows, unsigned first, unsigned key) {
-    const unsigned row = first + key;
-    return row >= rows.capacity ? row - rows.capacity : row;
+/* The row of a position of the tile at `tile`, which begins in the cache's row `first`; a tile has no more
+ * rows than the cache. */
+__device__ inline const uint16_t *row_of(const head_rows &rows, unsigned tile, unsigned first, unsigned key) {
+    const unsigned position = tile + key, row = first + key;
+    const bool is_in_room = position >= rows.room_begin;
+    const unsigned of_cache = row >= rows.capacity ? row - rows.capacity : row;
+    return (is_in_room ? rows.room : rows.data) +
+           (size_t)(is_in_room ? position - rows.room_begin : of_cache) * rows.stride;
 }
 
 /* ---- Softmax ------------------------------------------------------------------------------------------- */

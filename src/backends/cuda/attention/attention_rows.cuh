@@ -155,8 +155,6 @@ __device__ inline void append_own(const attention &a, const query_tile &t, const
 
 /* ---- The ring ------------------------------------------------------------------------------------------ */
 
-constexpr unsigned NO_POSITION = ~0u;
-
 /* A block's rounds. */
 struct block_work {
     const attention *a;

@@ -55,8 +55,10 @@ __device__ static void copy_tile(const head_rows &rows, unsigned tile, const wal
                                  uint16_t (*to)[KEYS * PART]) {
     constexpr unsigned ACROSS = SIZE / 8, AT_ONCE = WARPGROUP / ACROSS;
     const unsigned e = threadIdx.x % ACROSS * 8, first = threadIdx.x / ACROSS, row = tile % rows.capacity;
-    if (tile >= w.first && tile + KEYS <= w.end && row + KEYS <= rows.capacity) {
-        const uint16_t *from = rows.data + (size_t)(row + first) * rows.stride + e;
+    const bool is_in_room = tile >= rows.room_begin,
+               is_whole = is_in_room || (tile + KEYS <= rows.room_begin && row + KEYS <= rows.capacity);
+    if (tile >= w.first && tile + KEYS <= w.end && is_whole) {
+        const uint16_t *from = row_of(rows, tile, row, first) + e;
 #pragma unroll 8
         for (unsigned i = 0; i < KEYS / AT_ONCE; i++, from += rows.stride * AT_ONCE)
             copy_16(to[e / PART] + place_in<PART>(first + i * AT_ONCE, e % PART), from);
@@ -65,8 +67,7 @@ __device__ static void copy_tile(const head_rows &rows, unsigned tile, const wal
 #pragma unroll 4
     for (unsigned i = 0; i < KEYS / AT_ONCE; i++) {
         const unsigned key = first + i * AT_ONCE;
-        copy_16(to[e / PART] + place_in<PART>(key, e % PART),
-                rows.data + (size_t)row_of(rows, row, key) * rows.stride + e,
+        copy_16(to[e / PART] + place_in<PART>(key, e % PART), row_of(rows, tile, row, key) + e,
                 tile + key >= w.first && tile + key < w.end);
     }
 }
@@ -74,8 +75,7 @@ __device__ static void copy_tile(const head_rows &rows, unsigned tile, const wal
 template <unsigned SIZE>
 __device__ static void copy_tiles(const attention &a, const walk &w, copy_pipeline pipeline,
                                   warpgroup_memory<SIZE> &shared) {
-    const size_t slot = (size_t)a.slots[w.t.first];
-    const head_rows rows[] = {rows_of(a.keys, slot, w.t.kv_head, 1), rows_of(a.values, slot, w.t.kv_head, 1)};
+    const head_rows rows[] = {rows_of(a, a.keys, w.t, 1), rows_of(a, a.values, w.t, 1)};
     for (unsigned tile = w.first / KEYS * KEYS; tile < w.end; tile += KEYS)
 #pragma unroll
         for (unsigned i = 0; i < 2; i++) {

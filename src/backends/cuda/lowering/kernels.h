@@ -27,6 +27,7 @@ typedef struct gb_cuda_tensor {
     int32_t rank;
     size_t dims[GB_MAX_RANK];
     size_t slot_bytes; /* of a state: from one slot's to the next one's */
+    bool is_ring;      /* of a state: whose rows a long run of tokens would overwrite before it reads them */
     gb_format format;  /* of a quantized constant; else dense */
     gb_planes planes;  /* of a quantized constant */
     bool is_packed;    /* for tensor cores: by gb_packing_fragments, whose last block may be padded, or
@@ -107,6 +108,7 @@ typedef struct gb_cuda_call {
     gb_cuda_versions versions; /* of recurrent states */
     gb_cuda_scratch *scratch;
     gb_cuda_row_class row_class;
+    bool is_last_with_state;          /* no later node has the state that is its last operand */
     bool allows_bf16;                 /* attention may use bfloat16: no call of a float32 program */
     const gb_cuda_prepared *input;    /* of a product whose kernel wants it */
     bool prepares_input;              /* no launch before has stored it */

@@ -31,6 +31,7 @@ void gb_cuda_describe_tensor(const gb_cuda_lowering_options *options, gb_ref ref
         tensor->slot_bytes = (size_t)gb_state_area(options->states, state)->stride;
         if (state->kind != GB_STATE_RECURRENT)
             tensor->dims[0] = (size_t)state->rows;
+        tensor->is_ring = state->kind == GB_STATE_RING;
     }
     if (value->kind == GB_VALUE_CONSTANT)
         describe_constant(options, value->index, tensor);
@@ -76,6 +77,7 @@ static gb_cuda_call call_of_node(const gb_cuda_lowering *l, const gb_step *step,
         call.operands[i] = tensor_of(l, node->operands[i]);
     for (uint32_t i = 0; i < node->result_count; i++)
         call.results[i] = tensor_of(l, node->results[i]);
+    call.is_last_with_state = gb_is_last_with_state(l->options->program, node);
     return call;
 }
 

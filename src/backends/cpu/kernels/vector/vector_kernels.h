@@ -98,6 +98,7 @@ enum { GB_ATTEND_BLOCK = 64, GB_ATTEND_QUERIES = 32 };
 /* The keys or values of one kv head in one slot. */
 typedef struct gb_cache_rows {
     const void *rows;  /* the head's elements of row 0; of q8 and q4 their codes */
+    const void *room;  /* the same of the room's row 0; without a room unused */
     gb_dtype dtype;    /* f32, bf16, q8 or q4 */
     size_t stride;     /* from one row to the next; of q8 and q4 in bytes */
     size_t scales;     /* q8, q4: bytes from the head's codes of a row to their scales */
@@ -106,21 +107,22 @@ typedef struct gb_cache_rows {
 } gb_cache_rows;
 
 /* Some queries (of several heads and tokens) over the cache of one kv head in one slot; row r of the cache
- * holds the position that is r mod capacity. y[q] = sum over j in first[q] .. last[q] of
- * softmax_j(scale * query[q] . key[j]) * value[j]: for each block of positions in turn the running maximum m
- * becomes that of its scores too, the running sum and y are multiplied by exp(m_before - m), weights
- * exp(score - m) are added to the sum (as 16 partial sums from the block's first key on) and weighted values
- * to y in the order of positions; at last y is divided by the sum. Codes count as the elements that they
- * stand for (tensor/cache_codes.h): the result has the bits of a cache of these in float32. Where keys have a
- * rotation b, each block of b elements of a query becomes gb_hadamard_scale(b) * (H x), both steps rounded,
- * and where values have one, so does y at the end. */
+ * holds the position that is r mod capacity, row r of the room position room_begin + r. y[q] = sum over j in
+ * first[q] .. last[q] of softmax_j(scale * query[q] . key[j]) * value[j]: for each block of positions in turn
+ * the running maximum m becomes that of its scores too, the running sum and y are multiplied by exp(m_before
+ * - m), weights exp(score - m) are added to the sum (as 16 partial sums from the block's first key on) and
+ * weighted values to y in the order of positions; at last y is divided by the sum. Codes count as the
+ * elements that they stand for (tensor/cache_codes.h): the result has the bits of a cache of these in
+ * float32. Where keys have a rotation b, each block of b elements of a query becomes gb_hadamard_scale(b) *
+ * (H x), both steps rounded, and where values have one, so does y at the end. */
 typedef struct gb_attend {
     size_t query_count; /* 1 .. GB_ATTEND_QUERIES */
     const float *query[GB_ATTEND_QUERIES];
     float *y[GB_ATTEND_QUERIES];
     size_t first[GB_ATTEND_QUERIES], last[GB_ATTEND_QUERIES];
     gb_cache_rows keys, values;
-    size_t capacity; /* rows of the cache */
+    size_t capacity;   /* rows of the cache */
+    size_t room_begin; /* positions from here on lie in the room; SIZE_MAX: none do */
     float scale;
 } gb_attend;
 

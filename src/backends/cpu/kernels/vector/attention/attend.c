@@ -14,23 +14,23 @@ enum { FEW_QUERIES = 8 };
 static void score_rows(const gb_attend *a, gb_run_of_rows rows, float *scores) {
     switch (a->keys.dtype) {
     case GB_F32:
-        gb_score_queries(a, GB_F32, rows.row, rows.count, scores);
+        gb_score_queries(a, GB_F32, rows, scores);
         break;
     case GB_Q8:
-        gb_score_queries(a, GB_Q8, rows.row, rows.count, scores);
+        gb_score_queries(a, GB_Q8, rows, scores);
         break;
     case GB_Q4:
-        gb_score_queries(a, GB_Q4, rows.row, rows.count, scores);
+        gb_score_queries(a, GB_Q4, rows, scores);
         break;
     default:
-        gb_score_queries(a, GB_BF16, rows.row, rows.count, scores);
+        gb_score_queries(a, GB_BF16, rows, scores);
     }
 }
 
 /* Scores of the positions of the block; those that a query does not read are not used. */
 static void score_block(const gb_attend *a, size_t block, gb_positions read, float *scores) {
     while (read.first < read.end) {
-        gb_run_of_rows rows = gb_rows_of(read, a->capacity);
+        gb_run_of_rows rows = gb_rows_of(a, read);
         score_rows(a, rows, scores + (read.first - block));
         read.first += rows.count;
     }
@@ -40,11 +40,11 @@ static void score_block(const gb_attend *a, size_t block, gb_positions read, flo
 GB_INLINE void add_rows(const gb_attend *a, gb_dtype dtype, int queries, gb_run_of_rows rows, float *const *y,
                         const float *weights) {
     if (queries == GB_TILE_COLUMNS)
-        gb_add_values(a, dtype, GB_TILE_COLUMNS, rows.row, rows.count, y, weights);
+        gb_add_values(a, dtype, GB_TILE_COLUMNS, rows, y, weights);
     else if (GB_TILE_COLUMNS > 2 && queries == 2)
-        gb_add_values(a, dtype, GB_TILE_COLUMNS > 2 ? 2 : 1, rows.row, rows.count, y, weights);
+        gb_add_values(a, dtype, GB_TILE_COLUMNS > 2 ? 2 : 1, rows, y, weights);
     else
-        gb_add_values(a, dtype, 1, rows.row, rows.count, y, weights);
+        gb_add_values(a, dtype, 1, rows, y, weights);
 }
 
 /* Adds weighted values to a few queries. Each dtype has loops of its own. */
@@ -69,7 +69,7 @@ static void add_values(const gb_attend *a, int queries, gb_run_of_rows rows, flo
 static void add_positions(const gb_attend *a, int queries, size_t query, size_t block, gb_positions read,
                           const float *weights) {
     while (read.first < read.end) {
-        gb_run_of_rows rows = gb_rows_of(read, a->capacity);
+        gb_run_of_rows rows = gb_rows_of(a, read);
         add_values(a, queries, rows, a->y + query, weights + query * GB_ATTEND_BLOCK + (read.first - block));
         read.first += rows.count;
     }

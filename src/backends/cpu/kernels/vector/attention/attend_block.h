@@ -6,6 +6,7 @@
 #ifndef GUMBEL_BACKENDS_CPU_KERNELS_VECTOR_ATTENTION_ATTEND_BLOCK_H
 #define GUMBEL_BACKENDS_CPU_KERNELS_VECTOR_ATTENTION_ATTEND_BLOCK_H
 
+#include "backends/cpu/kernels/vector/lanes/tile.h"
 #include "backends/cpu/kernels/vector/vector_sources.h"
 #include "backends/math.h"
 
@@ -22,15 +23,30 @@ typedef struct gb_running {
     gb_positions read; /* of this block; empty: first = end */
 } gb_running;
 
-/* Rows of the cache that lie one after the other. */
+/* Rows of the cache or of the room that lie one after the other. */
 typedef struct gb_run_of_rows {
+    bool are_in_room;
     size_t row, count;
 } gb_run_of_rows;
 
-/* Those of the positions up to the cache's end. */
-static inline gb_run_of_rows gb_rows_of(gb_positions positions, size_t capacity) {
-    size_t row = positions.first % capacity, left = capacity - row, count = positions.end - positions.first;
-    return (gb_run_of_rows){row, count < left ? count : left};
+/* Those of the first positions, as many as lie together. */
+static inline gb_run_of_rows gb_rows_of(const gb_attend *a, gb_positions positions) {
+    const size_t count = positions.end - positions.first;
+    if (positions.first >= a->room_begin)
+        return (gb_run_of_rows){true, positions.first - a->room_begin, count};
+    const size_t row = positions.first % a->capacity, before_room = a->room_begin - positions.first;
+    const size_t left = a->capacity - row < before_room ? a->capacity - row : before_room;
+    return (gb_run_of_rows){false, row, count < left ? count : left};
+}
+
+/* Where a head has the first of them; dtype is the head's, a constant where this is inlined. */
+GB_INLINE const void *gb_first_row(const gb_cache_rows *head, gb_dtype dtype, gb_run_of_rows rows) {
+    return gb_matrix_row(rows.are_in_room ? head->room : head->rows, dtype, head->stride, rows.row);
+}
+
+/* Where a head has a position's row. */
+static inline const void *gb_row_at(const gb_attend *a, const gb_cache_rows *head, size_t position) {
+    return gb_first_row(head, head->dtype, gb_rows_of(a, (gb_positions){position, position + 1}));
 }
 
 /* What all queries read, and what each of them reads of a block. */

@@ -38,11 +38,10 @@ static void widen_row(const void *from, gb_dtype dtype, size_t count, size_t wid
     memset(to + count, 0, (width - count) * sizeof *to);
 }
 
-/* Elements first .. first + count - 1 of a row of the cache, and zeros up to width. first is a multiple of
+/* Elements first .. first + count - 1 of a head's row, and zeros up to width. first is a multiple of
  * GB_CODE_GROUP. */
-static void widen_cached(const gb_cache_rows *head, size_t row, size_t first, size_t count, size_t width,
-                         float *to) {
-    const void *from = gb_matrix_row(head->rows, head->dtype, head->stride, row);
+static void widen_cached(const gb_cache_rows *head, const void *from, size_t first, size_t count,
+                         size_t width, float *to) {
     if (!gb_dtype_has_codes(head->dtype)) {
         widen_row(gb_matrix_row(from, head->dtype, 1, first), head->dtype, count, width, to);
         return;
@@ -93,13 +92,12 @@ static size_t head_bytes(const gb_cache_rows *head) {
 
 /* Asks for the values of some positions, and for the keys that come after them. They are used soon, not next:
  * so only the second cache is to have them. */
-static void fetch_rows(const gb_attend *a, gb_run_of_rows rows, size_t keys) {
+static void fetch_rows(const gb_attend *a, size_t first, size_t keys) {
     enum { LINE = 64, SECOND_CACHE = 2 };
     const size_t key_bytes = head_bytes(&a->keys), value_bytes = head_bytes(&a->values);
     for (size_t k = 0; k < keys; k++) {
-        const uint8_t *value = gb_matrix_row(a->values.rows, a->values.dtype, a->values.stride, rows.row + k);
-        const uint8_t *key =
-            gb_matrix_row(a->keys.rows, a->keys.dtype, a->keys.stride, (rows.row + keys + k) % a->capacity);
+        const uint8_t *value = gb_row_at(a, &a->values, first + k);
+        const uint8_t *key = gb_row_at(a, &a->keys, first + keys + k);
         for (size_t at = 0; at < value_bytes; at += LINE)
             __builtin_prefetch(value + at, 0, SECOND_CACHE);
         for (size_t at = 0; at < key_bytes; at += LINE)
@@ -110,12 +108,12 @@ static void fetch_rows(const gb_attend *a, gb_run_of_rows rows, size_t keys) {
 /* Scores of these positions of the block for all queries; those that a query does not read are not used. */
 static void score_block(const gb_attend *a, workspace *w, size_t block, gb_positions read) {
     while (read.first < read.end) {
-        const gb_run_of_rows rows = gb_rows_of(read, a->capacity);
-        const size_t keys = rows.count < KEYS ? rows.count : KEYS;
-        fetch_rows(a, rows, keys);
+        const size_t left = read.end - read.first, keys = left < KEYS ? left : KEYS;
+        fetch_rows(a, read.first, keys);
         float *scores = w->scores[0] + (read.first - block);
         for (size_t k = 0; k < keys; k++)
-            widen_cached(&a->keys, rows.row + k, 0, a->keys.size, w->key_width, w->keys + k * w->key_width);
+            widen_cached(&a->keys, gb_row_at(a, &a->keys, read.first + k), 0, a->keys.size, w->key_width,
+                         w->keys + k * w->key_width);
         size_t q = 0;
         for (; a->query_count - q >= GB_TILE_COLUMNS; q += GB_TILE_COLUMNS)
             score_keys(w, GB_TILE_COLUMNS, keys, q, scores);
@@ -173,9 +171,10 @@ GB_INLINE void add_together(workspace *w, int queries, size_t query, size_t bloc
 /* A row goes to all panels at once, so that memory is read in long stretches. */
 static void widen_values(const gb_attend *a, workspace *w, size_t block, gb_positions read) {
     for (size_t p = read.first; p < read.end; p++) {
+        const void *row = gb_row_at(a, &a->values, p);
         for (size_t column = 0; column < a->values.size; column += COLUMNS) {
             const size_t left = a->values.size - column;
-            widen_cached(&a->values, p % a->capacity, column, left < COLUMNS ? left : COLUMNS, COLUMNS,
+            widen_cached(&a->values, row, column, left < COLUMNS ? left : COLUMNS, COLUMNS,
                          w->values[column / COLUMNS] + (p - block) * COLUMNS);
         }
     }

@@ -93,9 +93,10 @@ GB_INLINE void gb_score_rows(const gb_attend *a, gb_dtype dtype, int rows, const
     gb_score_last(a, dtype, rows, keys, q, 0, scores + q * GB_ATTEND_BLOCK);
 }
 
-/* scores[q][j] = query[q] . key in row `row` + j, for `count` rows. */
-GB_INLINE void gb_score_queries(const gb_attend *a, gb_dtype dtype, size_t row, size_t count, float *scores) {
-    const void *keys = gb_matrix_row(a->keys.rows, dtype, a->keys.stride, row);
+/* scores[q][j] = query[q] . key in row number j of the rows. */
+GB_INLINE void gb_score_queries(const gb_attend *a, gb_dtype dtype, gb_run_of_rows rows, float *scores) {
+    const void *keys = gb_first_row(&a->keys, dtype, rows);
+    const size_t count = rows.count;
     size_t r = 0;
     for (; count - r >= GB_TILE_ROWS; r += GB_TILE_ROWS)
         gb_score_rows(a, dtype, GB_TILE_ROWS, gb_matrix_row(keys, dtype, a->keys.stride, r), scores + r);

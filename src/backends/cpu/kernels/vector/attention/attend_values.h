@@ -90,10 +90,11 @@ GB_INLINE void gb_add_value_rows(const gb_attend *a, gb_dtype dtype, int rows, i
         gb_add_value_tile(a, dtype, rows, queries, values, y, weights, ahead);
 }
 
-/* `count` rows from row `row` on, for a few queries; weights begin with that row's. */
-GB_INLINE void gb_add_values(const gb_attend *a, gb_dtype dtype, int queries, size_t row, size_t count,
+/* Some rows, for a few queries; weights begin with the first row's. */
+GB_INLINE void gb_add_values(const gb_attend *a, gb_dtype dtype, int queries, gb_run_of_rows rows,
                              float *const *y, const float *weights) {
-    const void *values = gb_matrix_row(a->values.rows, dtype, a->values.stride, row);
+    const void *values = gb_first_row(&a->values, dtype, rows);
+    const size_t count = rows.count;
     size_t r = 0, ahead = gb_attend_ahead(dtype, &a->values);
     for (; count - r >= GB_TILE_ROWS; r += GB_TILE_ROWS)
         gb_add_value_rows(a, dtype, GB_TILE_ROWS, queries, gb_matrix_row(values, dtype, a->values.stride, r),
