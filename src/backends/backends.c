@@ -10,7 +10,7 @@
 
 static const gb_backend_entry entries[] = {
     {"cpu", gb_cpu_backend_create, gb_cpu_describe, gb_cpu_describe_plan, true, true, NULL, 0},
-    {"cuda", gb_cuda_backend_create, gb_cuda_describe, gb_cuda_describe_plan, false, false, NULL, 8192},
+    {"cuda", gb_cuda_backend_create, gb_cuda_describe, gb_cuda_describe_plan, true, false, NULL, 8192},
     {"mlx", gb_mlx_backend_create, gb_mlx_describe, NULL, false, false,
      "mlx gives a row other bits in a step of several", 0},
 };
@@ -31,7 +31,7 @@ gumbel_status gb_backend_check_caches(const gb_backend_entry *entry, const gb_pr
         const gb_dtype dtype = program->states[i].type.dtype;
         if (gb_dtype_has_codes(dtype))
             return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
-                           "backend %s: state %s is %s, which only the cpu reads; use --cache bfloat16",
+                           "backend %s: state %s is %s, which it does not read; use --cache bfloat16",
                            entry->name, program->states[i].name, gb_dtype_name(dtype));
     }
     return GUMBEL_OK;

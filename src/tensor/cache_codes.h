@@ -41,7 +41,7 @@ static inline float gb_code_scale_of(const float *x, gb_dtype dtype) {
 }
 
 /* The code of x: the quotient rounded to the nearest integer, ties to even, within the dtype's range. */
-static inline int32_t gb_code_of(float x, float scale, gb_dtype dtype) {
+GB_ANYWHERE int32_t gb_code_of(float x, float scale, gb_dtype dtype) {
     const float least = dtype == GB_Q8 ? -127.0f : -8.0f, most = dtype == GB_Q8 ? 127.0f : 7.0f;
     float quotient = x / scale;
     quotient = quotient < least ? least : quotient;

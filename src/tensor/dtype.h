@@ -6,6 +6,8 @@
 #ifndef GUMBEL_TENSOR_DTYPE_H
 #define GUMBEL_TENSOR_DTYPE_H
 
+#include "base/anywhere.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -53,7 +55,7 @@ static inline bool gb_dtype_is_float(gb_dtype dtype) {
 }
 
 /* Whether elements are codes of cache_codes.h. */
-static inline bool gb_dtype_has_codes(gb_dtype dtype) {
+GB_ANYWHERE bool gb_dtype_has_codes(gb_dtype dtype) {
     return dtype == GB_Q8 || dtype == GB_Q4;
 }
 

@@ -7,6 +7,8 @@
 #ifndef GUMBEL_TENSOR_HADAMARD_H
 #define GUMBEL_TENSOR_HADAMARD_H
 
+#include "base/anywhere.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,7 +26,7 @@ static inline void gb_hadamard(float *block, size_t size) {
 }
 
 /* 1 / sqrt(size) rounded to float32; size is a power of two. */
-static inline float gb_hadamard_scale(size_t size) {
+GB_ANYWHERE float gb_hadamard_scale(size_t size) {
     float scale = 1;
     for (; size >= 4; size /= 4)
         scale *= 0.5f;

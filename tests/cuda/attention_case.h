@@ -7,6 +7,8 @@
 
 #include "cuda/launching.h"
 #include "cuda/prepared_pairs.h"
+#include "tensor/cache_codes.h"
+#include "tensor/hadamard.h"
 
 #include <math.h>
 
@@ -20,8 +22,9 @@ typedef struct attention_case {
 } attention_case;
 
 typedef struct tokens {
-    float *query, *key, *value; /* [tokens, ..] */
-    float *y;                   /* [tokens, heads, value size] */
+    float *query, *key, *value;       /* [tokens, ..] */
+    float *stored_key, *stored_value; /* as caches give them back */
+    float *y;                         /* [tokens, heads, value size] */
 } tokens;
 
 static inline float *random_floats(size_t count, uint64_t *random) {
@@ -32,12 +35,63 @@ static inline float *random_floats(size_t count, uint64_t *random) {
     return x;
 }
 
+/* The blocks in which codes of such heads are rotated. */
+static inline size_t rotation_of(const attention_case *c, size_t size) {
+    size_t rotation = gb_dtype_has_codes(c->cache) ? GB_MAX_ROTATION : 0;
+    while (rotation > 0 && size % rotation != 0)
+        rotation /= 2;
+    return rotation;
+}
+
+static inline void rotate(float *x, size_t count, size_t rotation) {
+    for (size_t at = 0; rotation > 0 && at < count; at += rotation) {
+        gb_hadamard(x + at, rotation);
+        for (size_t i = 0; i < rotation; i++)
+            x[at + i] *= gb_hadamard_scale(rotation);
+    }
+}
+
+/* Codes and scales of a row of x, which is rotated, as caches have them. */
+static inline void round_row(gb_dtype dtype, const float *x, size_t width, uint8_t *row) {
+    for (size_t at = 0; at < width; at += GB_CODE_GROUP)
+        gb_round_group(x + at, dtype, row + gb_code_bytes(dtype, at),
+                       row + gb_code_bytes(dtype, width) + gb_code_scale_bytes(at));
+}
+
+/* A matrix turned back is what it was, so that queries need not be rotated. */
+static inline float *stored_rows(const attention_case *c, const float *x, size_t size) {
+    const size_t width = c->kv_heads * size, rotation = rotation_of(c, size);
+    float *stored = malloc(c->tokens * width * sizeof *stored);
+    uint8_t *row = malloc(2 * width);
+    assert_true(stored && row);
+    memcpy(stored, x, c->tokens * width * sizeof *stored);
+    rotate(stored, c->tokens * width, rotation);
+    for (float *of = stored; of < stored + c->tokens * width; of += width) {
+        if (gb_dtype_has_codes(c->cache))
+            round_row(c->cache, of, width, row);
+        for (size_t i = 0; i < width; i++) {
+            const size_t group = i - i % GB_CODE_GROUP;
+            if (gb_dtype_has_codes(c->cache))
+                of[i] = gb_group_element(c->cache, row + gb_code_bytes(c->cache, group),
+                                         row + gb_code_bytes(c->cache, width) + gb_code_scale_bytes(group),
+                                         i % GB_CODE_GROUP);
+            else if (c->cache == GB_BF16)
+                of[i] = gb_float_from_bf16(gb_bf16_from_float(of[i]));
+        }
+    }
+    rotate(stored, c->tokens * width, rotation);
+    free(row);
+    return stored;
+}
+
 static inline tokens random_tokens(const attention_case *c, uint64_t *random) {
-    tokens t = {random_floats(c->tokens * c->heads * c->key_size, random),
-                random_floats(c->tokens * c->kv_heads * c->key_size, random),
-                random_floats(c->tokens * c->kv_heads * c->value_size, random),
-                malloc(c->tokens * c->heads * c->value_size * sizeof(float))};
+    tokens t = {.query = random_floats(c->tokens * c->heads * c->key_size, random),
+                .key = random_floats(c->tokens * c->kv_heads * c->key_size, random),
+                .value = random_floats(c->tokens * c->kv_heads * c->value_size, random),
+                .y = malloc(c->tokens * c->heads * c->value_size * sizeof(float))};
     assert_non_null(t.y);
+    t.stored_key = stored_rows(c, t.key, c->key_size);
+    t.stored_value = stored_rows(c, t.value, c->value_size);
     return t;
 }
 
@@ -45,12 +99,17 @@ static inline void free_tokens(tokens *t) {
     free(t->query);
     free(t->key);
     free(t->value);
+    free(t->stored_key);
+    free(t->stored_value);
     free(t->y);
 }
 
 static inline gb_cuda_tensor new_cache(const attention_case *c, size_t size) {
     gb_cuda_tensor cache = {.dtype = c->cache, .rank = 3, .dims = {c->capacity, c->kv_heads, size}};
-    cache.slot_bytes = gb_cuda_elements(&cache) * gb_dtype_size(c->cache);
+    const size_t elements = gb_cuda_elements(&cache);
+    cache.slot_bytes = gb_dtype_has_codes(c->cache)
+                           ? gb_code_bytes(c->cache, elements) + gb_code_scale_bytes(elements)
+                           : elements * gb_dtype_size(c->cache);
     cache.slot_bytes += (256 - cache.slot_bytes % 256) % 256;
     cache.is_ring = c->window > 0 && c->capacity < c->tokens;
     cache.data = device_copy(NULL, ATTENTION_SLOTS * cache.slot_bytes);
@@ -99,10 +158,13 @@ static inline void attend(const attention_case *c, const tokens *t, gb_cuda_tens
                                 device_tensor(GB_I32, slots, 1, all, 1, 1),
                                 device_tensor(GB_I32, runs, 1, ATTENTION_SLOTS + 1, 1, 1),
                                 device_tensor(GB_F32, NULL, 3, all, c->heads, c->value_size)};
-    gb_node node = {.op = GB_OP_ATTENTION,
-                    .attribute_count = 2,
-                    .attributes = {gb_float(GB_ATTRIBUTE_SCALE, c->scale),
-                                   gb_int(GB_ATTRIBUTE_WINDOW, (int64_t)c->window)}};
+    gb_node node = {
+        .op = GB_OP_ATTENTION,
+        .attribute_count = 4,
+        .attributes = {gb_float(GB_ATTRIBUTE_SCALE, c->scale),
+                       gb_int(GB_ATTRIBUTE_WINDOW, (int64_t)c->window),
+                       gb_int(GB_ATTRIBUTE_ROTATION, (int64_t)rotation_of(c, c->key_size)),
+                       gb_int(GB_ATTRIBUTE_VALUE_ROTATION, (int64_t)rotation_of(c, c->value_size))}};
     gb_cuda_tensor merged = tensors[6];
     merged.rank = 2;
     merged.dims[1] *= merged.dims[2];
@@ -148,20 +210,18 @@ static inline void assert_row(const attention_case *c, const tokens *t, size_t n
                               bool rounds_queries, const float *y, double tolerance) {
     const size_t g = h / (c->heads / c->kv_heads),
                  first = c->window && n >= c->window ? n - c->window + 1 : 0;
-    const bool is_bf16 = c->cache == GB_BF16;
     double weights[MOST_TOKENS], sum = 0;
     for (size_t j = first; j <= n; j++) {
         double score = 0;
         for (size_t d = 0; d < c->key_size; d++)
             score += rounded(rounds_queries, t->query[(n * c->heads + h) * c->key_size + d]) *
-                     rounded(is_bf16, t->key[(j * c->kv_heads + g) * c->key_size + d]);
+                     (double)t->stored_key[(j * c->kv_heads + g) * c->key_size + d];
         sum += weights[j] = exp(c->scale * score);
     }
     for (size_t e = 0; e < c->value_size; e++) {
         double expected = 0;
         for (size_t j = first; j <= n; j++)
-            expected +=
-                weights[j] / sum * rounded(is_bf16, t->value[(j * c->kv_heads + g) * c->value_size + e]);
+            expected += weights[j] / sum * (double)t->stored_value[(j * c->kv_heads + g) * c->value_size + e];
         if (!(fabs((double)y[e] - expected) <= tolerance))
             fail_msg("size %zu, token %zu, head %zu, element %zu: %.9g, expected %.9g", c->key_size, n, h, e,
                      (double)y[e], expected);

@@ -15,6 +15,9 @@ static const attention_case cases[] = {
     {TOKENS, 4, 2, 24, 32, 50, 50 + LAST, GB_BF16, 0.7, false},  /* and than the ring */
     {TOKENS, 16, 1, 64, 264, 90, 90 + CHUNK, GB_BF16, 0.7, false},
     {TOKENS, 2, 1, 128, 128, 0, TOKENS, GB_F32, 0.1, false},
+    {TOKENS, 4, 2, 32, 96, 0, TOKENS, GB_Q8, 0.3, false},
+    {TOKENS, 3, 1, 64, 32, 270, 270 + LAST, GB_Q8, 0.2, false},
+    {TOKENS, 4, 2, 128, 64, 90, 90 + CHUNK, GB_Q4, 0.1, false},
 };
 
 static void sums_are_right_and_bits_the_same(void **unused) {
@@ -40,8 +43,37 @@ static void sums_are_right_and_bits_the_same(void **unused) {
     }
 }
 
+/* What is appended is rounded as the definition says it, also numbers of all sizes and what is no number. */
+static void codes_are_those_of_the_definition(void **unused) {
+    (void)unused;
+    static const gb_dtype dtypes[] = {GB_Q8, GB_Q4};
+    uint64_t random = 3;
+    for (size_t d = 0; d < 2; d++) {
+        const attention_case c = {24, 2, 1, 352, 64, 0, 24, dtypes[d], 0.1, false};
+        tokens t = random_tokens(&c, &random);
+        const size_t size = c.key_size, row = gb_code_bytes(c.cache, size) + gb_code_scale_bytes(size);
+        uint8_t found[24 * 2 * 352], expected[2 * 352];
+        for (size_t i = 0; i < c.tokens * size; i++)
+            t.key[i] = ldexpf(t.key[i], (int)(i / 32 * 5 % 60) - 40) * (i / 96 % 5 ? 1 : 0);
+        for (size_t i = 0; i < 3; i++)
+            t.key[i * 7 * size + 40] = (const float[]){NAN, INFINITY, 3e38f}[i];
+        gb_cuda_tensor caches[2] = {new_cache(&c, size), new_cache(&c, c.value_size)};
+        attend(&c, &t, caches, (attention_batch){0, c.tokens, 0, 1, true, NULL}, t.y);
+        assert_cuda(cudaMemcpy(found, caches[0].data, c.tokens * row, cudaMemcpyDeviceToHost));
+        rotate(t.key, c.tokens * size, rotation_of(&c, size));
+        for (size_t n = 0; n < c.tokens; n++) {
+            round_row(c.cache, t.key + n * size, size, expected);
+            assert_memory_equal(found + n * row, expected, row);
+        }
+        free_on_device(&caches[0]);
+        free_on_device(&caches[1]);
+        free_tokens(&t);
+    }
+}
+
 int main(void) {
     need_device();
-    const struct CMUnitTest tests[] = {cmocka_unit_test(sums_are_right_and_bits_the_same)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(sums_are_right_and_bits_the_same),
+                                       cmocka_unit_test(codes_are_those_of_the_definition)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -172,6 +172,18 @@ static void chunks_change_no_tokens_of_shared_keys(void **unused) {
     gumbel_program_close(program);
 }
 
+/* Heads of 128 and 256, in rings and in a full cache. */
+static void chunks_change_no_tokens_of_codes(void **unused) {
+    (void)unused;
+    static const char *const caches[] = {"q8", "q4", "q4-all"};
+    for (size_t i = 0; i < sizeof caches / sizeof *caches; i++) {
+        gumbel_program *program =
+            export_random_program("small_heads.json", (gumbel_export_options){.cache = caches[i]});
+        compare(program, (const uint32_t[]){7, 64, 128}, 3, 100);
+        gumbel_program_close(program);
+    }
+}
+
 static void compare_bundled(const char *model, const uint32_t *chunks, size_t count) {
     char checkpoint[512];
     gumbel_program *program;
@@ -204,6 +216,7 @@ int main(int argument_count, char **arguments) {
         cmocka_unit_test(a_step_has_the_chunk),
         cmocka_unit_test(chunks_change_no_tokens),
         cmocka_unit_test(chunks_change_no_tokens_of_shared_keys),
+        cmocka_unit_test(chunks_change_no_tokens_of_codes),
         cmocka_unit_test(chunks_change_no_tokens_of_qwen),
         cmocka_unit_test(chunks_change_no_tokens_of_gemma),
     };

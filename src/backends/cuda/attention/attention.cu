@@ -3,7 +3,7 @@
  * The registry of attention over KV caches: kernels of the tensor cores for decode and prefill where the
  * heads' size and the program allow them, else float32.
  */
-#include "backends/cuda/attention/attention.cuh"
+#include "backends/cuda/attention/store_codes.cuh"
 
 using namespace gb_cuda;
 
@@ -38,6 +38,10 @@ __device__ static void store_one(const cache &c, float x, uint8_t *data, size_t 
 
 __device__ static void store_row(const cache &c, const float *x, uint8_t *data, size_t row) {
     const size_t width = c.heads * c.size, at = row * width;
+    if (gb_dtype_has_codes(c.dtype)) {
+        store_codes(c, x, data + row * row_bytes(c));
+        return;
+    }
     if (width % 8 == 0 && (reinterpret_cast<uintptr_t>(x) | reinterpret_cast<uintptr_t>(data)) % 16 == 0) {
         for (size_t i = threadIdx.x * 8; i < width; i += blockDim.x * 8)
             store_eight(c, x + i, data, at + i);
@@ -84,9 +88,10 @@ void gb_cuda::append_to_rings(const attention &a, gb_cuda_launch_list *launches)
 
 /* ---- Choosing ------------------------------------------------------------------------------------------ */
 
-static cache cache_of(const gb_cuda_tensor *tensor) {
+static cache cache_of(const gb_cuda_tensor *tensor, const gb_node *node, gb_attribute_key key) {
+    const int64_t rotation = gb_node_int(node, key);
     return cache{data_of<uint8_t>(tensor), nullptr,         tensor->slot_bytes, tensor->dtype,
-                 tensor->dims[0],          tensor->dims[1], tensor->dims[2]};
+                 tensor->dims[0],          tensor->dims[1], tensor->dims[2],    (unsigned)rotation};
 }
 
 /* Whether a step of the call's row class may have a run that a ring has no rows for beside its window. What
@@ -105,14 +110,16 @@ static void add_room(attention &a, const gb_cuda_scratch *scratch) {
     a.values.room = scratch->bytes + of_keys;
 }
 
-/* As attention.terms says it. Fewer rows than a tile has keys would wrap more than once, and the largest
- * score is the largest of the scaled ones. */
-static unsigned terms_of(const gb_cuda_call *call, const cache &keys, const cache &values, float scale) {
+/* As attention.form says it. Fewer rows than a tile has keys would wrap more than once, and the largest score
+ * is the largest of the scaled ones. Rows of codes are copied 16 bytes at a time. */
+static cached_form form_of(const gb_cuda_call *call, const cache &keys, const cache &values, float scale) {
     const size_t size = keys.size;
     if (!call->allows_bf16 || !(scale > 0) || (size != 128 && size != 256 && size != 512) ||
         values.size != size || keys.dtype != values.dtype || keys.capacity < 64)
-        return 0;
-    return keys.dtype == GB_BF16 ? 1 : 2;
+        return NOT_THEIRS;
+    if (keys.dtype == GB_Q8)
+        return row_bytes(keys) % 16 == 0 ? AS_CODES : NOT_THEIRS;
+    return keys.dtype == GB_BF16 ? AS_BF16 : keys.dtype == GB_F32 ? AS_TWO_TERMS : NOT_THEIRS;
 }
 
 static attention attention_of(const gb_cuda_call *call) {
@@ -124,15 +131,15 @@ static attention attention_of(const gb_cuda_call *call) {
     a.slots = data_of<const int32_t>(call->operands[SLOTS]);
     a.run_first = call->runs.first;
     a.run_count = call->runs.count;
-    a.keys = cache_of(call->operands[KEY_CACHE]);
-    a.values = cache_of(call->operands[VALUE_CACHE]);
+    a.keys = cache_of(call->operands[KEY_CACHE], call->node, GB_ATTRIBUTE_ROTATION);
+    a.values = cache_of(call->operands[VALUE_CACHE], call->node, GB_ATTRIBUTE_VALUE_ROTATION);
     a.tokens = call->operands[SLOTS]->dims[0];
     a.heads = call->operands[QUERY]->dims[1];
     a.group = (unsigned)(a.heads / a.keys.heads);
     a.window = (size_t)gb_node_int(call->node, GB_ATTRIBUTE_WINDOW);
     a.scale = (float)gb_node_float(call->node, GB_ATTRIBUTE_SCALE);
     a.y = data_of<float>(call->results[0]);
-    a.terms = terms_of(call, a.keys, a.values, a.scale);
+    a.form = form_of(call, a.keys, a.values, a.scale);
     if (has_room(call))
         add_room(a, call->scratch);
     return a;
@@ -142,7 +149,7 @@ static attention attention_of(const gb_cuda_call *call) {
 
 static bool supports_decode(const gb_cuda_problem *problem) {
     const attention a = attention_of(problem->parts[0]);
-    return a.terms > 0 && !gb_cuda_is_prompt(problem->parts[0]) && decode_fits(a);
+    return a.form != NOT_THEIRS && !gb_cuda_is_prompt(problem->parts[0]) && decode_fits(a);
 }
 
 /* Heads are whole groups of what the next product takes. */
@@ -166,7 +173,7 @@ static uint64_t decode_scratch(const gb_cuda_problem *problem) {
 
 static bool supports_prefill(const gb_cuda_problem *problem) {
     const attention a = attention_of(problem->parts[0]);
-    return a.terms > 0 && prompt_fits(a);
+    return (a.form == AS_BF16 || a.form == AS_TWO_TERMS) && prompt_fits(a);
 }
 
 static uint64_t room_bytes(const gb_cuda_problem *problem) {
@@ -189,7 +196,9 @@ static void describe_prefill(const gb_cuda_problem *problem) {
 
 static bool supports_wgmma(const gb_cuda_problem *problem) {
     const gb_cuda_call *call = problem->parts[0];
-    return gb_cuda_is_prompt(call) && call->scratch->wgmma_blocks > 0 && attention_of(call).terms == 1;
+    const unsigned form = attention_of(call).form;
+    return gb_cuda_is_prompt(call) && call->scratch->wgmma_blocks > 0 &&
+           (form == AS_BF16 || form == AS_CODES);
 }
 
 static void describe_wgmma(const gb_cuda_problem *problem) {
@@ -216,11 +225,15 @@ static uint64_t few_in_float_scratch(const gb_cuda_problem *problem) {
     return attend_few_in_float_scratch(attention_of(problem->parts[0]));
 }
 
+static uint64_t float_scratch(const gb_cuda_problem *problem) {
+    return attend_in_float_scratch(attention_of(problem->parts[0]));
+}
+
 static void describe_float(const gb_cuda_problem *problem) {
     const gb_cuda_call *call = problem->parts[0];
     const attention a = attention_of(call);
     append_to_caches(a, call->launches);
-    attend_in_float(a, call->launches);
+    attend_in_float(a, call->scratch, call->launches);
     empty_room(call, a);
 }
 
@@ -230,7 +243,7 @@ static const gb_cuda_kernel kernels[] = {
     {"attention_wgmma", supports_wgmma, describe_wgmma, room_bytes, nullptr, nullptr, false},
     {"attention_prefill", supports_prefill, describe_prefill, room_bytes, nullptr, nullptr, false},
     {"attention_float_spans", is_few, describe_few_in_float, few_in_float_scratch, nullptr, nullptr, false},
-    {"attention_float", nullptr, describe_float, room_bytes, nullptr, nullptr, false},
+    {"attention_float", nullptr, describe_float, float_scratch, nullptr, nullptr, false},
 };
 
 extern "C" const gb_cuda_registry gb_cuda_attention_kernels = {kernels, sizeof kernels / sizeof *kernels};

@@ -7,6 +7,10 @@
 
 #include "backends/cuda/gemm/prepared.cuh"
 
+extern "C" {
+#include "tensor/cache_codes.h"
+}
+
 namespace gb_cuda {
 
 /* Position p of a slot lies in row p mod capacity. */
@@ -14,9 +18,17 @@ struct cache {
     uint8_t *data;
     uint8_t *room; /* NULL: tokens' own rows are in data before they are read; else in row n of this */
     size_t slot_bytes;
-    gb_dtype dtype;               /* float32 or bfloat16 */
+    gb_dtype dtype;               /* float32, bfloat16, q8 or q4 */
     size_t capacity, heads, size; /* rows of a slot; elements of a head */
+    unsigned rotation;            /* q8, q4: the block of what is stored's Hadamard transform, or 0 */
 };
+
+/* How a cached number enters the products of tensor cores: as bfloat16, as that many terms of it, or as a
+ * code of so many bits, which bfloat16 holds exactly. */
+enum cached_form : unsigned { NOT_THEIRS = 0, AS_BF16 = 1, AS_TWO_TERMS = 2, AS_CODES = 8 };
+
+template <unsigned FORM>
+constexpr bool HAS_CODES = FORM == AS_CODES;
 
 struct attention {
     const float *query;       /* [tokens, heads, key size] */
@@ -30,12 +42,22 @@ struct attention {
     unsigned tile_heads, tile_tokens; /* of a block's queries */
     unsigned parts;                   /* blocks that share a kv head's queries of a token */
     size_t room_bytes;                /* first in the scratch; 0: the caches have no room */
-    unsigned terms;                   /* bfloat16 for a cached number on tensor cores; 0: it is not theirs */
+    unsigned form;                    /* cached_form */
 };
 
-/* A ring's long runs have a room, and then it is first in the scratch: keys, then values. */
-inline size_t row_bytes(const cache &c) {
-    return c.heads * c.size * (c.dtype == GB_F32 ? 4 : 2);
+__host__ __device__ inline size_t bytes_of(gb_dtype dtype, size_t elements) {
+    return gb_dtype_has_codes(dtype) ? gb_code_bytes(dtype, elements) : elements * (dtype == GB_F32 ? 4 : 2);
+}
+
+/* Of all heads: of codes, behind them their scales. */
+__host__ __device__ inline size_t row_bytes(const cache &c) {
+    const size_t elements = c.heads * c.size;
+    return bytes_of(c.dtype, elements) + (gb_dtype_has_codes(c.dtype) ? gb_code_scale_bytes(elements) : 0);
+}
+
+/* Bytes from a head's codes in a row to their scales. */
+__host__ __device__ inline size_t scales_behind(const cache &c, size_t head) {
+    return bytes_of(c.dtype, (c.heads - head) * c.size) + gb_code_scale_bytes(head * c.size);
 }
 
 /* The first position that the query at that one reads; the query's own is the last. */
@@ -111,7 +133,8 @@ void append_to_rings(const attention &a, gb_cuda_launch_list *launches);
  * attention_float.cu. Either gives the same bits. */
 void attend_few_in_float(attention a, const gb_cuda_scratch *scratch, gb_cuda_launch_list *launches);
 uint64_t attend_few_in_float_scratch(const attention &a);
-void attend_in_float(attention a, gb_cuda_launch_list *launches);
+void attend_in_float(attention a, const gb_cuda_scratch *scratch, gb_cuda_launch_list *launches);
+uint64_t attend_in_float_scratch(const attention &a);
 
 /* What the tensor cores take. Tokens of which each continues its slot: appends, reads, and prepares the
  * result where `prepared` is somewhere; scratch has arrivals; where the device's blocks have the shared
@@ -126,7 +149,7 @@ bool decode_fits(const attention &a);
 void attend_prefill(attention a, gb_cuda_launch_list *launches);
 bool prompt_fits(const attention &a);
 
-/* The same over bfloat16 caches, on Hopper: attention_wgmma.cu */
+/* The same over caches of bfloat16 or codes, which are rounded to it, on Hopper: attention_wgmma.cu */
 void attend_wgmma(const attention &a, gb_cuda_launch_list *launches);
 
 } // namespace gb_cuda

@@ -12,6 +12,10 @@ using namespace gb_cuda;
 
 constexpr unsigned MOST_STAGES = 6;
 
+/* Of a multiprocessor: rows of codes come so fast that one block would wait for its own threads. */
+template <unsigned FORM>
+constexpr unsigned BLOCKS_TOGETHER = HAS_CODES<FORM> ? 2 : 1;
+
 struct decoding {
     attention a;
     unsigned stages; /* of the ring: 2 .. MOST_STAGES */
@@ -32,9 +36,9 @@ struct decode_memory {
 };
 
 /* The ring lies before the rest. */
-template <unsigned SIZE, unsigned TERMS>
+template <unsigned SIZE, unsigned FORM>
 static constexpr size_t shared_bytes(unsigned stages) {
-    return stages * (size_t)STAGE_BYTES<TERMS> + sizeof(decode_memory<SIZE>);
+    return stages * (size_t)STAGE_BYTES<FORM> + sizeof(decode_memory<SIZE>);
 }
 
 /* ---- Results ------------------------------------------------------------------------------------------- */
@@ -52,8 +56,6 @@ __device__ static void finish(const decoding &d, const query_tile &t, const sums
         float v[8] = {};
         if (is_there) {
             const float inverse = 1.0f / all.totals[q].sum;
-            float4 *to =
-                reinterpret_cast<float4 *>(d.a.y + (t.first * d.a.heads + t.head + q) * SIZE + quarter * 8);
 #pragma unroll
             for (unsigned h = 0; h < 2; h++) {
                 const float4 sum = all.sums[q][quarter * 2 + h];
@@ -61,8 +63,14 @@ __device__ static void finish(const decoding &d, const query_tile &t, const sums
                 v[4 * h + 1] = sum.y * inverse;
                 v[4 * h + 2] = sum.z * inverse;
                 v[4 * h + 3] = sum.w * inverse;
-                to[h] = float4{v[4 * h], v[4 * h + 1], v[4 * h + 2], v[4 * h + 3]};
             }
+        }
+        rotate_eight(v, d.a.values.rotation); /* a warp has whole blocks of the rotation */
+        if (is_there) {
+            float4 *to =
+                reinterpret_cast<float4 *>(d.a.y + (t.first * d.a.heads + t.head + q) * SIZE + quarter * 8);
+            to[0] = float4{v[0], v[1], v[2], v[3]};
+            to[1] = float4{v[4], v[5], v[6], v[7]};
         }
         if (d.prepared.values)
             prepare_quarter(d.prepared, d.first_row + t.first,
@@ -96,7 +104,7 @@ __device__ static void close_softmax(const decoding &d, const piece &p, unsigned
 }
 
 /* A span's sums are complete. */
-template <unsigned SIZE>
+template <unsigned SIZE, unsigned FORM>
 __device__ static void close_span(const decoding &d, const piece &p, unsigned span, unsigned queries,
                                   unsigned place, progress<SIZE> &at, const decode_memory<SIZE> &shared) {
     if (span == 0 || p.first > 0)
@@ -104,18 +112,18 @@ __device__ static void close_span(const decoding &d, const piece &p, unsigned sp
     else
         add_sums(at.of_all, at.of_span, shared.counted);
     if (p.first > 0 || (span + 1 == p.end && !p.has_all()))
-        store_sums(at.of_all, queries, sums_of_part<SIZE>(d.parts, place, span));
+        store_sums<SIZE, FORM>(at.of_all, queries, sums_of_part<SIZE>(d.parts, place, span));
 }
 
 /* A piece's sums are complete. Whether those of all of the token's spans are added up: then they are in
  * shared.all. */
-template <unsigned SIZE>
+template <unsigned SIZE, unsigned FORM>
 __device__ static bool close_piece(const decoding &d, const piece &p, const team_share &share,
                                    unsigned queries, unsigned place, const progress<SIZE> &at,
                                    decode_memory<SIZE> &shared) {
     __syncthreads(); /* the products are done with this memory */
     if (p.has_all()) {
-        store_sums(at.of_all, queries, shared.all.sums[0]);
+        store_sums<SIZE, FORM>(at.of_all, queries, shared.all.sums[0]);
         if (threadIdx.x % WARP == 0 && threadIdx.x / WARP < queries)
             shared.all.totals[threadIdx.x / WARP] = at.all;
         return true;
@@ -128,13 +136,13 @@ __device__ static bool close_piece(const decoding &d, const piece &p, const team
 }
 
 /* The stage of the ring that the products are at. */
-template <unsigned TERMS>
+template <unsigned FORM>
 struct row_stage {
     uint8_t *ring;
     unsigned stages, stage;
 
     __device__ uint8_t *rows() const {
-        return ring + stage * STAGE_BYTES<TERMS>;
+        return ring + stage * STAGE_BYTES<FORM>;
     }
     __device__ void next() {
         stage = stage + 1 < stages ? stage + 1 : 0;
@@ -143,44 +151,47 @@ struct row_stage {
 
 /* A round of keys, of which `count` are the span's and number `own`, if there is one, is the token's own.
  * close: what is done when its softmax is, by the query's warp. */
-template <unsigned SIZE, unsigned TERMS, typename Close>
-__device__ static void attend_round(row_stage<TERMS> &ring, row_copies<SIZE, TERMS> &copies,
+template <unsigned SIZE, unsigned FORM, typename Close>
+__device__ static void attend_round(row_stage<FORM> &ring, row_copies<SIZE, FORM> &copies,
                                     const own_elements &elements, unsigned own, unsigned count,
                                     unsigned queries, softmax &so_far, lane_sums<SIZE> &sums,
                                     round_memory<SIZE> &shared, Close close) {
-    eight<TERMS> keys[4][2];
+    lane_keys<FORM> keys;
     const bool has_own = own != NO_POSITION;
     wait_for_rows(ring.stages - 2);
     if (has_own)
         __syncthreads(); /* others have copied zeros there */
-    if (has_own && has_own_key<SIZE>())
-        store_eight<SIZE, TERMS>(ring.rows(), own, threadIdx.x, true, as_cached<TERMS>(elements));
+    if constexpr (!HAS_CODES<FORM>)
+        if (has_own && has_own_key<SIZE>())
+            store_eight<SIZE, FORM>(ring.rows(), own, threadIdx.x, true, as_cached<FORM>(elements));
     __syncthreads();
-    load_keys<SIZE, TERMS>(ring.rows(), keys);
-    score<SIZE, TERMS>(keys, shared);
+    load_keys<SIZE, FORM>(ring.rows(), keys);
+    score<SIZE, FORM>(keys, shared);
     __syncthreads();
 #pragma unroll 1
     for (unsigned i = 0; i < 2; i++) /* where these keys and the last round's values were */
         copies.begin_next(ring.ring, ring.stages);
     ring.next();
     if (threadIdx.x / WARP < queries) {
-        weigh<SIZE>(shared, count, so_far);
+        weigh<SIZE, FORM>(shared, count, so_far);
         close(so_far);
     }
     wait_for_rows(ring.stages - 1);
     if (has_own)
         __syncthreads();
-    if (has_own && has_own_value<SIZE>())
-        store_eight<SIZE, TERMS>(ring.rows(), own, threadIdx.x - SIZE / 8, false, as_cached<TERMS>(elements));
+    if constexpr (!HAS_CODES<FORM>)
+        if (has_own && has_own_value<SIZE>())
+            store_eight<SIZE, FORM>(ring.rows(), own, threadIdx.x - SIZE / 8, false,
+                                    as_cached<FORM>(elements));
     __syncthreads();
-    add_values<SIZE, TERMS>(ring.rows(), shared, sums);
+    add_values<SIZE, FORM>(ring.rows(), shared, sums);
     ring.next();
 }
 
 /* Goes through a piece, whose rows are on their way. */
-template <unsigned SIZE, unsigned TERMS>
+template <unsigned SIZE, unsigned FORM>
 __device__ static void attend_piece(const decoding &d, const piece &p, const team_share &share,
-                                    row_stage<TERMS> &ring, row_copies<SIZE, TERMS> &copies,
+                                    row_stage<FORM> &ring, row_copies<SIZE, FORM> &copies,
                                     decode_memory<SIZE> &shared) {
     constexpr unsigned KEYS = decode_shape<SIZE>::KEYS;
     query_tile t = heads_of(d.a, share.number);
@@ -193,8 +204,9 @@ __device__ static void attend_piece(const decoding &d, const piece &p, const tea
     if (has_own)
         own = load_own<SIZE>(d.a, t);
     stage_queries<SIZE>(d.a, t, shared.round);
-    if (has_own)
-        append_own<SIZE, TERMS>(d.a, t, own);
+    if constexpr (!HAS_CODES<FORM>)
+        if (has_own)
+            append_own<SIZE, FORM>(d.a, t, own);
     progress<SIZE> at = {};
     for (unsigned span = p.first; span < p.end; span++) {
         const unsigned after = left.j + p.spans.size * KEYS, end = after < left.end ? after : left.end;
@@ -202,27 +214,28 @@ __device__ static void attend_piece(const decoding &d, const piece &p, const tea
         at.of_span = {};
         for (; left.j < end; left.j += KEYS) {
             const bool is_last = left.j + KEYS >= end, adds_own = has_own && left.j + KEYS >= left.end;
-            attend_round<SIZE, TERMS>(ring, copies, own, adds_own ? left.end - 1 - left.j : NO_POSITION,
-                                      end - left.j, queries, so_far, at.of_span, shared.round,
-                                      [&](const softmax &complete) {
-                                          if (is_last)
-                                              close_softmax<SIZE>(d, p, span, complete, place, at, shared);
-                                      });
+            attend_round<SIZE, FORM>(ring, copies, own, adds_own ? left.end - 1 - left.j : NO_POSITION,
+                                     end - left.j, queries, so_far, at.of_span, shared.round,
+                                     [&](const softmax &complete) {
+                                         if (is_last)
+                                             close_softmax<SIZE>(d, p, span, complete, place, at, shared);
+                                     });
         }
-        close_span<SIZE>(d, p, span, queries, place, at, shared);
+        close_span<SIZE, FORM>(d, p, span, queries, place, at, shared);
     }
-    if (close_piece<SIZE>(d, p, share, queries, place, at, shared))
+    if (close_piece<SIZE, FORM>(d, p, share, queries, place, at, shared))
         finish<SIZE>(d, t, shared.all);
     __syncthreads();
 }
 
 /* ---- The kernel ---------------------------------------------------------------------------------------- */
 
-template <unsigned SIZE, unsigned TERMS>
-static __global__ void __launch_bounds__(SPAN_THREADS, 1) run_attention_decode(GB_GRID_CONSTANT decoding d) {
+template <unsigned SIZE, unsigned FORM>
+static __global__ void __launch_bounds__(SPAN_THREADS, BLOCKS_TOGETHER<FORM>)
+    run_attention_decode(GB_GRID_CONSTANT decoding d) {
     GB_DYNAMIC_SHARED(uint8_t, memory);
     decode_memory<SIZE> &shared =
-        *reinterpret_cast<decode_memory<SIZE> *>(memory + d.stages * STAGE_BYTES<TERMS>);
+        *reinterpret_cast<decode_memory<SIZE> *>(memory + d.stages * STAGE_BYTES<FORM>);
     let_next_begin();
     fetch_parameters(d);
     if (!d.appends) /* the kernel before this one wrote to the caches */
@@ -232,7 +245,7 @@ static __global__ void __launch_bounds__(SPAN_THREADS, 1) run_attention_decode(G
     block_work work = {
         &d.a,     &shared.rounds, share.number, share.first_of(share.team), share.first_of(share.team + 1),
         d.appends};
-    row_copies<SIZE, TERMS> copies = {};
+    row_copies<SIZE, FORM> copies = {};
     copies.work = work;
     copies.take_piece();
 #pragma unroll 1
@@ -240,19 +253,21 @@ static __global__ void __launch_bounds__(SPAN_THREADS, 1) run_attention_decode(G
         copies.begin_next(memory, d.stages);
     if (d.appends)
         wait_for_earlier();
-    row_stage<TERMS> ring = {memory, d.stages, 0};
+    row_stage<FORM> ring = {memory, d.stages, 0};
     for (piece p = work.take(decode_shape<SIZE>::KEYS); p.first < p.end;
          p = work.take(decode_shape<SIZE>::KEYS))
-        attend_piece<SIZE, TERMS>(d, p, share, ring, copies, shared);
+        attend_piece<SIZE, FORM>(d, p, share, ring, copies, shared);
     wait_for_rows(0);
 }
 
 /* ---- Launching ----------------------------------------------------------------------------------------- */
 
-/* Teams of as many blocks as there are multiprocessors, but not more than there can be spans. */
+/* Teams of as many blocks as the multiprocessors have at a time, but not more than there can be spans. */
 static unsigned count_blocks(const attention &a) {
     const size_t across = a.keys.heads * a.parts, spans = a.tokens * MOST_SPANS;
-    const size_t most = gb_cuda_find_facts()->multiprocessors / across, teams = most > 0 ? most : 1;
+    const size_t together = a.form == AS_CODES ? BLOCKS_TOGETHER<AS_CODES> : 1;
+    const size_t most = gb_cuda_find_facts()->multiprocessors * together / across,
+                 teams = most > 0 ? most : 1;
     return (unsigned)((spans < teams ? spans : teams) * across);
 }
 
@@ -272,37 +287,41 @@ static shared_parts parts_in(const gb_cuda_scratch *scratch, const attention &a,
 }
 
 /* Stages that a block has memory for; 0: fewer than two. */
-template <unsigned SIZE, unsigned TERMS>
+template <unsigned SIZE, unsigned FORM>
 static unsigned count_stages() {
-    unsigned stages = MOST_STAGES / TERMS;
-    while (stages > 1 && shared_bytes<SIZE, TERMS>(stages) > most_shared_bytes())
+    constexpr size_t RESERVED = 1024; /* of each block, by the device */
+    const size_t most = (most_shared_bytes() + RESERVED) / BLOCKS_TOGETHER<FORM> - RESERVED;
+    unsigned stages = MOST_STAGES / TERMS_OF<FORM>;
+    while (stages > 1 && shared_bytes<SIZE, FORM>(stages) > most)
         stages--;
     return stages > 1 ? stages : 0;
 }
 
-/* f of the size of the heads and the terms, as types. */
+/* f of the size of the heads and the form of cached numbers, as types. */
 template <typename F>
 static auto with_shape(const attention &a, F f) {
-    const auto with_terms = [&](auto terms) {
-        return a.keys.size == 128   ? f(fixed<128>(), terms)
-               : a.keys.size == 256 ? f(fixed<256>(), terms)
-                                    : f(fixed<512>(), terms);
+    const auto with_form = [&](auto form) {
+        return a.keys.size == 128   ? f(fixed<128>(), form)
+               : a.keys.size == 256 ? f(fixed<256>(), form)
+                                    : f(fixed<512>(), form);
     };
-    return a.terms > 1 ? with_terms(fixed<2>()) : with_terms(fixed<1>());
+    return a.form == AS_CODES       ? with_form(fixed<AS_CODES>())
+           : a.form == AS_TWO_TERMS ? with_form(fixed<AS_TWO_TERMS>())
+                                    : with_form(fixed<AS_BF16>());
 }
 
 bool gb_cuda::decode_fits(const attention &a) {
-    return with_shape(a, [](auto size, auto terms) {
-        return count_stages<decltype(size)::value, decltype(terms)::value>() > 0;
+    return with_shape(a, [](auto size, auto form) {
+        return count_stages<decltype(size)::value, decltype(form)::value>() > 0;
     });
 }
 
-template <unsigned SIZE, unsigned TERMS>
+template <unsigned SIZE, unsigned FORM>
 static void launch_decode(decoding d, unsigned blocks, gb_cuda_launch_list *launches) {
-    const auto kernel = run_attention_decode<SIZE, TERMS>;
-    d.stages = count_stages<SIZE, TERMS>();
-    add_launch(launches, "attention_decode", kernel, blocks, SPAN_THREADS,
-               shared_bytes<SIZE, TERMS>(d.stages), d);
+    const auto kernel = run_attention_decode<SIZE, FORM>;
+    d.stages = count_stages<SIZE, FORM>();
+    add_launch(launches, "attention_decode", kernel, blocks, SPAN_THREADS, shared_bytes<SIZE, FORM>(d.stages),
+               d);
 }
 
 /* The call's tokens first .. first + count - 1. */
@@ -322,7 +341,8 @@ void gb_cuda::attend_decode(attention a, const prepared_rows &prepared, const gb
     set_tiles(a, SPAN_QUERIES);
     a.tile_tokens = 1;
     decoding d = {};
-    d.appends = a.parts == 1 && a.run_count == a.tokens; /* else several blocks read what one stores */
+    /* Else several blocks read what one stores, or its codes are to be found first. */
+    d.appends = a.parts == 1 && a.run_count == a.tokens && a.form != AS_CODES;
     d.prepared = prepared;
     if (!d.appends)
         append_to_caches(a, launches);
@@ -331,8 +351,8 @@ void gb_cuda::attend_decode(attention a, const prepared_rows &prepared, const gb
         d.first_row = first;
         const unsigned blocks = count_blocks(d.a);
         d.parts = parts_in(scratch, d.a, blocks);
-        with_shape(a, [&](auto size, auto terms) {
-            launch_decode<decltype(size)::value, decltype(terms)::value>(d, blocks, launches);
+        with_shape(a, [&](auto size, auto form) {
+            launch_decode<decltype(size)::value, decltype(form)::value>(d, blocks, launches);
         });
     }
 }

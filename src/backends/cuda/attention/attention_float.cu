@@ -7,6 +7,7 @@
  */
 #include "backends/cuda/attention/attention.cuh"
 #include "backends/cuda/device/each.cuh"
+#include "backends/cuda/gemm/int8/hadamard.cuh"
 
 using namespace gb_cuda;
 
@@ -21,10 +22,24 @@ struct span_results {
     float *state;   /* [tokens, heads, count, 2]: largest score, sum of weights */
 };
 
+/* A head's part of a row; of codes also their scales. */
+struct head_row {
+    const uint8_t *data, *scales;
+    gb_dtype dtype;
+};
+
+__device__ static float element_of(const head_row &row, size_t i) {
+    const size_t group = i / GB_CODE_GROUP;
+    if (gb_dtype_has_codes(row.dtype))
+        return gb_group_element(row.dtype, row.data + gb_code_bytes(row.dtype, group * GB_CODE_GROUP),
+                                row.scales + group * sizeof(uint16_t), i % GB_CODE_GROUP);
+    return load_float(row.data, row.dtype, i);
+}
+
 /* Elements i .. i + 7 of a row, zeros past its size. */
-__device__ static void load_eight(const uint8_t *row, gb_dtype dtype, size_t i, size_t size, float to[8]) {
-    if (size % 8 == 0 && dtype == GB_BF16) {
-        const uint4 packed = reinterpret_cast<const uint4 *>(row)[i / 8];
+__device__ static void load_eight(const head_row &row, size_t i, size_t size, float to[8]) {
+    if (size % 8 == 0 && row.dtype == GB_BF16) {
+        const uint4 packed = reinterpret_cast<const uint4 *>(row.data)[i / 8];
         const uint32_t words[4] = {packed.x, packed.y, packed.z, packed.w};
         for (int e = 0; e < 4; e++) {
             to[2 * e] = low_bf16(words[e]);
@@ -32,16 +47,16 @@ __device__ static void load_eight(const uint8_t *row, gb_dtype dtype, size_t i, 
         }
     } else {
         for (size_t e = 0; e < 8; e++)
-            to[e] = i + e < size ? load_float(row, dtype, i + e) : 0.0f;
+            to[e] = i + e < size ? element_of(row, i + e) : 0.0f;
     }
 }
 
-__device__ static const uint8_t *head_row(const attention &a, const cache &c, const query_tile &t,
-                                          size_t position) {
+__device__ static head_row row_at(const attention &a, const cache &c, const query_tile &t, size_t position) {
     const bool is_in_room = position >= t.room_begin;
     const size_t row = is_in_room ? t.run + (position - t.room_begin) : position % c.capacity;
     const uint8_t *rows = is_in_room ? c.room : c.data + (size_t)a.slots[t.first] * c.slot_bytes;
-    return rows + (row * c.heads + t.kv_head) * c.size * (c.dtype == GB_F32 ? 4 : 2);
+    const uint8_t *data = rows + row * row_bytes(c) + bytes_of(c.dtype, t.kv_head * c.size);
+    return head_row{data, data + scales_behind(c, t.kv_head), c.dtype};
 }
 
 /* A block's shared memory. */
@@ -87,10 +102,10 @@ __device__ static void score_span(const attention &a, const query_tile &t, const
         float score = -INFINITY;
         if (span + at < end && span + at + WARP / KEY_LANES > first) { /* for some lane of the warp */
             float sums[Q] = {};
-            const uint8_t *row = head_row(a, a.keys, t, is_read ? j : first);
+            const head_row row = row_at(a, a.keys, t, is_read ? j : first);
             for (size_t i = lane * 8; is_read && i < size; i += KEY_LANES * 8) {
                 float key[8];
-                load_eight(row, a.keys.dtype, i, size, key);
+                load_eight(row, i, size, key);
                 for (unsigned q = 0; q < Q; q++)
                     for (unsigned e = 0; e < 8; e++)
                         sums[q] = fmaf(w.query[q * stride + i + e], key[e], sums[q]);
@@ -150,7 +165,7 @@ __device__ static void add_values(const attention &a, const query_tile &t, const
         for (size_t j = span + share; share < shares && e < size && j < end; j += shares) {
             if (j < first)
                 continue;
-            const float value = load_float(head_row(a, a.values, t, j), a.values.dtype, e);
+            const float value = element_of(row_at(a, a.values, t, j), e);
             for (unsigned q = 0; q < Q; q++)
                 sums[q] = fmaf(w.scores[q * SPAN + (j - span)], value, sums[q]);
         }
@@ -286,16 +301,61 @@ static unsigned most_spans(const attention &a) {
     return (unsigned)((a.window > 0 ? (a.window - 1) / SPAN + 1 : (a.keys.capacity - 1) / SPAN) + 1);
 }
 
+/* Queries by keys and results by values, as codes were rotated; the copy of queries lies behind the room. */
+static __global__ void __launch_bounds__(THREADS)
+    run_rotate(const float *x, float *y, size_t count, unsigned rotation) {
+    wait_for_earlier();
+    const size_t first = ((size_t)blockIdx.x * THREADS + threadIdx.x) * LANE_COLUMNS;
+    const bool is_there = first < count;
+    float v[LANE_COLUMNS];
+#pragma unroll
+    for (unsigned i = 0; i < LANE_COLUMNS; i++)
+        v[i] = is_there ? x[first + i] : 0.0f;
+    rotate_eight(v, rotation);
+#pragma unroll
+    for (unsigned i = 0; i < LANE_COLUMNS; i++)
+        if (is_there)
+            y[first + i] = v[i];
+}
+
+static void rotate(const float *x, float *y, size_t count, unsigned rotation, gb_cuda_launch_list *launches) {
+    const unsigned blocks = blocks_for(count, THREADS * LANE_COLUMNS);
+    add_launch(launches, "rotate_heads", run_rotate, blocks, THREADS, 0, x, y, count, rotation);
+}
+
+static size_t query_count(const attention &a) {
+    return a.tokens * a.heads * a.keys.size;
+}
+
+static void rotate_queries(attention &a, const gb_cuda_scratch *scratch, gb_cuda_launch_list *launches) {
+    if (a.keys.rotation == 0)
+        return;
+    float *copy = reinterpret_cast<float *>(scratch->bytes + a.room_bytes);
+    rotate(a.query, copy, query_count(a), a.keys.rotation, launches);
+    a.query = copy;
+}
+
+static void rotate_results(const attention &a, gb_cuda_launch_list *launches) {
+    if (a.values.rotation > 0)
+        rotate(a.y, a.y, a.tokens * a.heads * a.values.size, a.values.rotation, launches);
+}
+
+uint64_t gb_cuda::attend_in_float_scratch(const attention &a) {
+    return a.room_bytes + (a.keys.rotation > 0 ? query_count(a) * sizeof(float) : 0);
+}
+
 uint64_t gb_cuda::attend_few_in_float_scratch(const attention &a) {
     const uint64_t results = (uint64_t)a.tokens * a.heads * most_spans(a);
-    return a.room_bytes + results * (a.values.size + 2) * sizeof(float);
+    return attend_in_float_scratch(a) + results * (a.values.size + 2) * sizeof(float);
 }
 
 void gb_cuda::attend_few_in_float(attention a, const gb_cuda_scratch *scratch,
                                   gb_cuda_launch_list *launches) {
     set_tiles(a, QUERIES);
     a.tile_tokens = 1;
-    span_results spans = {most_spans(a), reinterpret_cast<float *>(scratch->bytes + a.room_bytes), nullptr};
+    rotate_queries(a, scratch, launches);
+    span_results spans = {most_spans(a),
+                          reinterpret_cast<float *>(scratch->bytes + attend_in_float_scratch(a)), nullptr};
     spans.state = spans.y + a.tokens * a.heads * spans.count * a.values.size;
     const dim3 grid(spans.count, (unsigned)a.keys.heads * a.parts, (unsigned)a.tokens);
     auto kernel = a.tile_heads <= 2   ? run_attention_float_spans<2>
@@ -304,10 +364,13 @@ void gb_cuda::attend_few_in_float(attention a, const gb_cuda_scratch *scratch,
     add_launch(launches, "attention_float_spans", kernel, grid, THREADS, workspace_bytes(a), a, spans);
     add_each(launches, "attention_float_join", a.tokens * a.heads, a.values.size,
              attention_float_join{a, spans});
+    rotate_results(a, launches);
 }
 
-void gb_cuda::attend_in_float(attention a, gb_cuda_launch_list *launches) {
+void gb_cuda::attend_in_float(attention a, const gb_cuda_scratch *scratch, gb_cuda_launch_list *launches) {
     set_tiles(a, QUERIES);
+    rotate_queries(a, scratch, launches);
     const dim3 grid(1, (unsigned)a.keys.heads * a.parts, (unsigned)(a.tokens / a.tile_tokens + a.run_count));
     add_launch(launches, "attention_float", run_attention_float, grid, THREADS, workspace_bytes(a), a);
+    rotate_results(a, launches);
 }

@@ -75,10 +75,10 @@ __device__ static void start_loading(const head_rows &rows, unsigned tile, unsig
 #pragma unroll
     for (unsigned i = 0; i < prompt_shape<SIZE, TERMS>::KEYS / AT_ONCE; i++) {
         const unsigned key = threadIdx.x / ACROSS + i * AT_ONCE;
-        const uint16_t *row = row_of(rows, tile, tile_row, key);
+        const uint8_t *row = row_of(rows, tile, tile_row, key);
 #pragma unroll
         for (unsigned part = 0; part < TERMS; part++)
-            copy_16(to + term_in<SIZE, TERMS>(key, e, part), row + e * TERMS + part * 8,
+            copy_16(to + term_in<SIZE, TERMS>(key, e, part), row + (e * TERMS + part * 8) * 2,
                     tile + key >= first && tile + key < end);
     }
 }
@@ -261,7 +261,7 @@ static __global__ void __launch_bounds__(prompt_shape<SIZE, TERMS>::THREADS, SIZ
     if (t.first == t.end)
         return;
     const share of = {threadIdx.x / WARP / HALVES * 16, threadIdx.x / WARP % HALVES};
-    const head_rows keys = rows_of(a, a.keys, t, TERMS), values = rows_of(a, a.values, t, TERMS);
+    const head_rows keys = rows_of(a, a.keys, t), values = rows_of(a, a.values, t);
     const unsigned lowest = (unsigned)a.positions[t.first], end = (unsigned)a.positions[t.end - 1] + 1;
     const unsigned first = (unsigned)first_read(a, lowest); /* of any query; read by all: */
     const unsigned common = (unsigned)first_read(a, end - 1);
@@ -349,12 +349,13 @@ static void launch_size(const attention &a, gb_cuda_launch_list *launches) {
 }
 
 bool gb_cuda::prompt_fits(const attention &a) {
-    return (a.terms > 1 ? shared_bytes<2>(a.keys.size) : shared_bytes<1>(a.keys.size)) <= most_shared_bytes();
+    return (a.form == AS_TWO_TERMS ? shared_bytes<2>(a.keys.size) : shared_bytes<1>(a.keys.size)) <=
+           most_shared_bytes();
 }
 
 void gb_cuda::attend_prefill(attention a, gb_cuda_launch_list *launches) {
     set_tiles(a, ROWS);
-    if (a.terms > 1)
+    if (a.form == AS_TWO_TERMS)
         launch_size<2>(a, launches);
     else
         launch_size<1>(a, launches);

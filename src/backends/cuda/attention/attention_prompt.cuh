@@ -9,6 +9,7 @@
 
 #include "backends/cuda/attention/attention.cuh"
 #include "backends/cuda/device/tiles.cuh"
+#include "backends/cuda/gemm/int8/hadamard.cuh"
 
 namespace gb_cuda {
 
@@ -22,24 +23,22 @@ __device__ inline unsigned place_in(unsigned row, unsigned e) {
     return row * WIDTH + ((e / 8) ^ (row / ROWS_OF_BANKS % (8 / ROWS_OF_BANKS))) * 8;
 }
 
-/* A kv head's rows in the slot's cache and in the room, in units of 16 bits. */
+/* A kv head's rows in the slot's cache and in the room. */
 struct head_rows {
-    const uint16_t *data, *room;
+    const uint8_t *data, *room;
     unsigned stride, capacity, room_begin;
 };
 
-/* terms: bfloat16 for a number, as attention.terms. */
-__device__ inline head_rows rows_of(const attention &a, const cache &c, const query_tile &t, unsigned terms) {
-    const unsigned stride = (unsigned)(c.heads * c.size) * terms;
-    const size_t slot = (size_t)a.slots[t.first], head = t.kv_head * c.size * terms;
-    return head_rows{reinterpret_cast<const uint16_t *>(c.data + slot * c.slot_bytes) + head,
-                     reinterpret_cast<const uint16_t *>(c.room) + (size_t)t.run * stride + head, stride,
+__device__ inline head_rows rows_of(const attention &a, const cache &c, const query_tile &t) {
+    const unsigned stride = (unsigned)row_bytes(c);
+    const size_t slot = (size_t)a.slots[t.first], head = bytes_of(c.dtype, t.kv_head * c.size);
+    return head_rows{c.data + slot * c.slot_bytes + head, c.room + (size_t)t.run * stride + head, stride,
                      (unsigned)c.capacity, t.room_begin};
 }
 
 /* The row of a position of the tile at `tile`, which begins in the cache's row `first`; a tile has no more
  * rows than the cache. */
-__device__ inline const uint16_t *row_of(const head_rows &rows, unsigned tile, unsigned first, unsigned key) {
+__device__ inline const uint8_t *row_of(const head_rows &rows, unsigned tile, unsigned first, unsigned key) {
     const unsigned position = tile + key, row = first + key;
     const bool is_in_room = position >= rows.room_begin;
     const unsigned of_cache = row >= rows.capacity ? row - rows.capacity : row;
@@ -129,6 +128,33 @@ __device__ inline void correct(float *y, const float corrections[2]) {
 __device__ inline float quad_sum(float x) {
     x += __shfl_xor_sync(0xffffffffu, x, 1);
     return x + __shfl_xor_sync(0xffffffffu, x, 2);
+}
+
+/* Multiplies sums of COLUMNS elements by the matrix by which the values were. */
+template <unsigned COLUMNS>
+__device__ inline void rotate_sums(unsigned rotation, float y[COLUMNS / 2]) {
+    if (rotation == 0)
+        return;
+#pragma unroll
+    for (unsigned i = 0; i < COLUMNS / 2 && rotation > 1; i += 2)
+        add_and_subtract(y[i], y[i + 1]);
+    for (unsigned distance = 1; distance < 4 && distance * 2 < rotation; distance *= 2) {
+        const float sign = threadIdx.x & distance ? -1.0f : 1.0f;
+#pragma unroll
+        for (unsigned i = 0; i < COLUMNS / 2; i++)
+            y[i] = fmaf(y[i], sign, __shfl_xor_sync(0xffffffffu, y[i], (int)distance));
+    }
+#pragma unroll
+    for (unsigned h = 4; h < COLUMNS / 2; h *= 2)
+        if (h * 2 < rotation)
+#pragma unroll
+            for (unsigned i = 0; i < COLUMNS / 2; i++)
+                if ((i & h) == 0)
+                    add_and_subtract(y[i], y[i + h]);
+    const float scale = gb_hadamard_scale(rotation);
+#pragma unroll
+    for (unsigned i = 0; i < COLUMNS / 2; i++)
+        y[i] *= scale;
 }
 
 /* y / sum of a query of the lane, COLUMNS elements from `column` on; r: which of its two. */

@@ -2,13 +2,15 @@
  *
  * A round of keys of a decode token, from shared memory (attention_rows.cuh): scores, weights and the sum of
  * values for up to eight query heads of a kv head. Queries and weights enter the products as two bfloat16
- * terms, high + low, which keep 16 bits. Cached rows are bfloat16 (TERMS 1) or float32, which enter as two
- * terms as well (2), without the product of the low ones.
+ * terms, high + low, which keep 16 bits. Cached rows are bfloat16, or float32, which enter as two terms as
+ * well, without the product of the low ones, or codes, which enter as they are: products of keys are scaled
+ * by unit of 32 elements, and weights before they meet values.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_ATTENTION_ATTENTION_ROUND_CUH
 #define GUMBEL_BACKENDS_CUDA_ATTENTION_ATTENTION_ROUND_CUH
 
 #include "backends/cuda/attention/attention_rows.cuh"
+#include "backends/cuda/gemm/int8/hadamard.cuh"
 
 namespace gb_cuda {
 
@@ -19,8 +21,8 @@ struct softmax {
     float largest, sum;
 };
 
-/* A query's scores, of each part of the elements; its weights, in two terms, lie where its first scores were.
- */
+/* A query's scores, of each part of the elements; its weights lie where its first scores were: in two terms,
+ * or as they are where scales come to them. */
 template <unsigned SIZE>
 struct round_memory {
     using shape = decode_shape<SIZE>;
@@ -41,45 +43,68 @@ struct round_memory {
 
 /* Of the warp's keys number lane / 4 and 8 more: elements 32 u + 8 (lane mod 4) .. of each unit u of 32 of
  * the warp's elements. */
-template <unsigned SIZE, unsigned TERMS>
-__device__ inline void load_keys(const uint8_t *rows, eight<TERMS> keys[4][2]) {
+template <unsigned SIZE, unsigned FORM>
+__device__ inline void load_keys(const uint8_t *rows, lane_keys<FORM> &keys) {
     using shape = decode_shape<SIZE>;
     const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
 #pragma unroll
-    for (unsigned u = 0; u < 4; u++)
+    for (unsigned i = 0; i < 2; i++) {
+        const unsigned row = warp % shape::KEY_TILES * 16 + lane / 4 + 8 * i;
 #pragma unroll
-        for (unsigned i = 0; i < 2; i++)
-            keys[u][i] = load_eight<SIZE, TERMS>(rows, warp % shape::KEY_TILES * 16 + lane / 4 + 8 * i,
-                                                 warp / shape::KEY_TILES * 16 + 4 * u + lane % 4);
+        for (unsigned u = 0; u < 4; u++)
+            keys.of[u][i] =
+                load_eight<SIZE, FORM>(rows, row, warp / shape::KEY_TILES * 16 + 4 * u + lane % 4);
+        if constexpr (HAS_CODES<FORM>)
+            keys.scales[i] =
+                *reinterpret_cast<const uint2 *>(rows + shape::KEYS * STAGED_BYTES<SIZE, FORM> +
+                                                 row * SCALE_BYTES<SIZE> + warp / shape::KEY_TILES * 8);
+    }
 }
 
 /* ---- Products ------------------------------------------------------------------------------------------ */
 
-/* The queries as the second matrix of multiply_add, scaled: lane l has of query l / 4 elements 8 (l mod 4) ..
- * of each unit of 32. Queries that are not there are zeros. */
+/* Eight numbers as words of bfloat16, and what rounding left of them. */
+__device__ inline void split_eight(const float x[8], uint32_t words[SPLITS][4]) {
+#pragma unroll
+    for (unsigned w = 0; w < 4; w++) {
+        words[0][w] = pack_bf16(x[2 * w], x[2 * w + 1]);
+        words[1][w] = pack_rest(words[0][w], x[2 * w], x[2 * w + 1]);
+    }
+}
+
+/* The queries as the second matrix of multiply_add, scaled, and rotated as the keys are: lane l has of query
+ * l / 4 elements 8 (l mod 4) .. of each unit of 32. Queries that are not there are zeros. A warp has one. */
 template <unsigned SIZE>
 __device__ inline void stage_queries(const attention &a, const query_tile &t, round_memory<SIZE> &shared) {
     constexpr float LOG2_E = 1.44269504f; /* weights are powers of 2 */
+    const unsigned q = threadIdx.x / WARP;
     const float scale = a.scale * LOG2_E;
-    for (unsigned i = threadIdx.x; i < SIZE / 32 * WARP; i += SPAN_THREADS) {
-        const unsigned lane = i % WARP, q = lane / 4;
-        uint32_t words[SPLITS][4] = {};
-        if (q < count_of(t)) {
-            const float4 *from = reinterpret_cast<const float4 *>(
-                a.query + (t.first * a.heads + t.head + q) * SIZE + i / WARP * 32 + lane % 4 * 8);
-            const float4 four[2] = {from[0], from[1]};
-            const float x[8] = {four[0].x, four[0].y, four[0].z, four[0].w,
-                                four[1].x, four[1].y, four[1].z, four[1].w};
 #pragma unroll
-            for (unsigned w = 0; w < 4; w++) {
-                const float low = x[2 * w] * scale, high = x[2 * w + 1] * scale;
-                const uint32_t both = words[0][w] = pack_bf16(low, high);
-                words[1][w] = pack_rest(both, low, high);
-            }
+    for (unsigned first = 0; first < SIZE / 8; first += WARP) {
+        const unsigned number = first + threadIdx.x % WARP;
+        const bool is_there = SIZE / 8 >= WARP || number < SIZE / 8;
+        float x[8] = {};
+        if (q < count_of(t) && is_there) {
+            const float4 *from = reinterpret_cast<const float4 *>(
+                a.query + (t.first * a.heads + t.head + q) * SIZE + number * 8);
+            const float4 four[2] = {from[0], from[1]};
+            const float loaded[8] = {four[0].x, four[0].y, four[0].z, four[0].w,
+                                     four[1].x, four[1].y, four[1].z, four[1].w};
+#pragma unroll
+            for (unsigned i = 0; i < 8; i++)
+                x[i] = loaded[i];
         }
+        rotate_eight(x, a.keys.rotation);
+#pragma unroll
+        for (unsigned i = 0; i < 8; i++)
+            x[i] *= scale;
+        uint32_t words[SPLITS][4];
+        split_eight(x, words);
 #pragma unroll
         for (unsigned s = 0; s < SPLITS; s++)
-            shared.query[i / WARP][s][lane] = uint4{words[s][0], words[s][1], words[s][2], words[s][3]};
+            if (is_there)
+                shared.query[number / 4][s][q * 4 + number % 4] =
+                    uint4{words[s][0], words[s][1], words[s][2], words[s][3]};
     }
 }
 
@@ -90,12 +115,27 @@ __device__ inline uint2 two_words(const eight<TERMS> &of, unsigned w) {
     return w % 2 ? uint2{four.z, four.w} : uint2{four.x, four.y};
 }
 
+/* Codes in bytes 0 and 2 of a word as bfloat16: its low seven bits are of 128 + .., and 128 or, of a negative
+ * code, 256 is taken off. */
+__device__ inline uint32_t widen_codes(uint32_t bytes) {
+    const uint32_t low = mask_and_set<0x007f007f, 0x43004300>(bytes),
+                   offset = mask_and_set<0x00800080, 0x43004300>(bytes);
+    return multiply_add_bf16(offset, 0xbf80bf80, low);
+}
+
+/* How many terms of a cached number a product takes. */
+template <unsigned FORM>
+constexpr unsigned TERMS_OF = FORM == AS_TWO_TERMS ? 2 : 1;
+
 /* Elements 4 h .. 4 h + 3 of keys r and r + 8 as the tensor cores' first matrix. */
-template <unsigned TERMS>
-__device__ inline void take_keys(const eight<TERMS> keys[2], unsigned h, uint32_t to[TERMS][4]) {
+template <unsigned FORM>
+__device__ inline void take_keys(const eight<FORM> keys[2], unsigned h, uint32_t to[TERMS_OF<FORM>][4]) {
 #pragma unroll
     for (unsigned i = 0; i < 4; i++) {
-        if constexpr (TERMS > 1) {
+        if constexpr (HAS_CODES<FORM>) {
+            const uint32_t four = h ? keys[i % 2].codes.y : keys[i % 2].codes.x;
+            to[0][i] = widen_codes(i / 2 ? select_bytes<0x4342>(four, 0) : select_bytes<0x4140>(four, 0));
+        } else if constexpr (FORM == AS_TWO_TERMS) {
             const uint2 two = two_words(keys[i % 2], 2 * h + i / 2);
             const float low = gb_float_from_bits(two.x), high = gb_float_from_bits(two.y);
             to[0][i] = pack_bf16(low, high);
@@ -107,25 +147,48 @@ __device__ inline void take_keys(const eight<TERMS> keys[2], unsigned h, uint32_
     }
 }
 
+/* sums[s] += the keys' unit u * what rounding left s times of the queries. */
+template <unsigned SIZE, unsigned FORM>
+__device__ inline void score_unit(const eight<FORM> keys[2], const uint4 (*query)[WARP],
+                                  float sums[SPLITS][4]) {
+    constexpr unsigned TERMS = TERMS_OF<FORM>;
+    uint32_t first[TERMS][4], second[TERMS][4];
+    take_keys<FORM>(keys, 0, first);
+    take_keys<FORM>(keys, 1, second);
+#pragma unroll
+    for (unsigned s = 0; s < SPLITS; s++) {
+        const uint4 four = query[s][threadIdx.x % WARP];
+#pragma unroll
+        for (unsigned term = 0; term < TERMS && s + term < SPLITS; term++) {
+            multiply_add(sums[s + term], first[term], four.x, four.y);
+            multiply_add(sums[s + term], second[term], four.z, four.w);
+        }
+    }
+}
+
+/* The scale of a lane's key for its unit u. */
+__device__ inline float scale_of_unit(const uint2 &scales, unsigned u) {
+    const uint32_t two = u / 2 ? scales.y : scales.x;
+    return u % 2 ? high_half(two) : low_half(two);
+}
+
 /* What the warp's part of the keys gives to the scores of its 16 keys. */
-template <unsigned SIZE, unsigned TERMS>
-__device__ inline void score(const eight<TERMS> keys[4][2], round_memory<SIZE> &shared) {
+template <unsigned SIZE, unsigned FORM>
+__device__ inline void score(const lane_keys<FORM> &keys, round_memory<SIZE> &shared) {
     const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     const unsigned depth = warp / decode_shape<SIZE>::KEY_TILES, tile = warp % decode_shape<SIZE>::KEY_TILES;
     float sums[SPLITS][4] = {};
 #pragma unroll
     for (unsigned u = 0; u < 4; u++) {
-        uint32_t first[TERMS][4], second[TERMS][4];
-        take_keys<TERMS>(keys[u], 0, first);
-        take_keys<TERMS>(keys[u], 1, second);
+        if constexpr (HAS_CODES<FORM>) {
+            float of_unit[SPLITS][4] = {};
+            score_unit<SIZE, FORM>(keys.of[u], shared.query[depth * 4 + u], of_unit);
 #pragma unroll
-        for (unsigned s = 0; s < SPLITS; s++) {
-            const uint4 query = shared.query[depth * 4 + u][s][lane];
-#pragma unroll
-            for (unsigned term = 0; term < TERMS && s + term < SPLITS; term++) {
-                multiply_add(sums[s + term], first[term], query.x, query.y);
-                multiply_add(sums[s + term], second[term], query.z, query.w);
-            }
+            for (unsigned i = 0; i < 4; i++)
+                sums[0][i] =
+                    fmaf(of_unit[0][i] + of_unit[1][i], scale_of_unit(keys.scales[i / 2], u), sums[0][i]);
+        } else {
+            score_unit<SIZE, FORM>(keys.of[u], shared.query[depth * 4 + u], sums);
         }
     }
 #pragma unroll
@@ -136,7 +199,7 @@ __device__ inline void score(const eight<TERMS> keys[4][2], round_memory<SIZE> &
 
 /* Turns a round's scores of the warp's query into weights; keys from `count` on are none. In so_far the sum
  * is a lane's part. */
-template <unsigned SIZE>
+template <unsigned SIZE, unsigned FORM>
 __device__ inline void weigh(round_memory<SIZE> &shared, unsigned count, softmax &so_far) {
     constexpr unsigned KEYS = decode_shape<SIZE>::KEYS;
     const unsigned lane = threadIdx.x % WARP, q = threadIdx.x / WARP;
@@ -159,8 +222,12 @@ __device__ inline void weigh(round_memory<SIZE> &shared, unsigned count, softmax
         const unsigned j = lane + i * WARP;
         const float weight = exp2_fast(scores[i] - largest);
         const uint32_t high = pack_bf16(weight, 0);
-        shared.weights(0, q)[j] = (uint16_t)high;
-        shared.weights(1, q)[j] = (uint16_t)pack_bf16(weight - low_bf16(high), 0);
+        if constexpr (HAS_CODES<FORM>) {
+            shared.scores[0][q][j] = weight;
+        } else {
+            shared.weights(0, q)[j] = (uint16_t)high;
+            shared.weights(1, q)[j] = (uint16_t)pack_bf16(weight - low_bf16(high), 0);
+        }
         sum += weight;
     }
     so_far.sum = so_far.sum * correction + sum;
@@ -170,12 +237,19 @@ __device__ inline void weigh(round_memory<SIZE> &shared, unsigned count, softmax
 }
 
 /* Elements 2 i and 2 i + 1 of four keys as the tensor cores' first matrix. */
-template <unsigned SIZE, unsigned TERMS>
-__device__ inline void take_values(const lane_value<SIZE, TERMS> values[4], unsigned i,
-                                   uint32_t to[TERMS][4]) {
+template <unsigned SIZE, unsigned FORM>
+__device__ inline void take_values(const lane_value<SIZE, FORM> values[4], unsigned i,
+                                   uint32_t to[TERMS_OF<FORM>][4]) {
 #pragma unroll
     for (unsigned k = 0; k < 4; k += 2) {
-        if constexpr (TERMS > 1) {
+        if constexpr (HAS_CODES<FORM>) {
+            const uint32_t first = values[k].words[i / 2], second = values[k + 1].words[i / 2];
+            const bool is_second = i % 2;
+            to[0][k] = widen_codes(is_second ? select_bytes<0x0602>(first, second)
+                                             : select_bytes<0x0400>(first, second));
+            to[0][k + 1] = widen_codes(is_second ? select_bytes<0x0703>(first, second)
+                                                 : select_bytes<0x0501>(first, second));
+        } else if constexpr (FORM == AS_TWO_TERMS) {
 #pragma unroll
             for (unsigned e = 0; e < 2; e++) {
                 const float low = gb_float_from_bits(values[k].words[2 * i + e]),
@@ -191,6 +265,29 @@ __device__ inline void take_values(const lane_value<SIZE, TERMS> values[4], unsi
     }
 }
 
+/* The weights of four keys of a lane's query, in two terms, as they count for the values' group that has the
+ * lane's element. rows: of the round's values. */
+template <unsigned SIZE, unsigned FORM>
+__device__ inline void take_weights(const uint8_t *rows, const round_memory<SIZE> &shared, unsigned key,
+                                    unsigned element, uint2 to[SPLITS]) {
+    const unsigned q = threadIdx.x % WARP / 4;
+    if constexpr (HAS_CODES<FORM>) {
+        const uint8_t *scales = rows + decode_shape<SIZE>::KEYS * STAGED_BYTES<SIZE, FORM> +
+                                key * SCALE_BYTES<SIZE> + element / GB_CODE_GROUP * 2;
+        const float4 four = *reinterpret_cast<const float4 *>(&shared.scores[0][q][key]);
+        float x[4] = {four.x, four.y, four.z, four.w};
+#pragma unroll
+        for (unsigned k = 0; k < 4; k++)
+            x[k] *= low_half(*reinterpret_cast<const uint16_t *>(scales + k * SCALE_BYTES<SIZE>));
+        to[0] = uint2{pack_bf16(x[0], x[1]), pack_bf16(x[2], x[3])};
+        to[1] = uint2{pack_rest(to[0].x, x[0], x[1]), pack_rest(to[0].y, x[2], x[3])};
+    } else {
+#pragma unroll
+        for (unsigned s = 0; s < SPLITS; s++)
+            to[s] = *reinterpret_cast<const uint2 *>(shared.weights(s, q) + key);
+    }
+}
+
 /* A thread's sums of values. In y[i] are element 2 i of its lane's and of queries 2 (lane mod 4) and the
  * next, and the same of the element after it. */
 template <unsigned SIZE>
@@ -199,11 +296,12 @@ struct lane_sums {
 };
 
 /* sums = correction * sums + weights * values, of the warp's elements. rows: of the round's values. */
-template <unsigned SIZE, unsigned TERMS>
+template <unsigned SIZE, unsigned FORM>
 __device__ inline void add_values(const uint8_t *rows, const round_memory<SIZE> &shared,
                                   lane_sums<SIZE> &sums) {
     using shape = decode_shape<SIZE>;
-    const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    constexpr unsigned TERMS = TERMS_OF<FORM>, TILES_OF_SCALE = HAS_CODES<FORM> ? 2 : shape::VALUE_TILES;
+    const unsigned lane = threadIdx.x % WARP;
     const float corrections[2] = {shared.correction[lane % 4 * 2], shared.correction[lane % 4 * 2 + 1]};
 #pragma unroll
     for (unsigned i = 0; i < shape::VALUE_TILES; i++)
@@ -212,22 +310,23 @@ __device__ inline void add_values(const uint8_t *rows, const round_memory<SIZE> 
             sums.y[i][c] *= corrections[c % 2];
 #pragma unroll
     for (unsigned key = 0; key < shape::KEYS; key += 16) {
-        lane_value<SIZE, TERMS> values[4];
+        const unsigned of_lane = key + lane % 4 * 4;
+        lane_value<SIZE, FORM> values[4];
+        uint2 weights[SPLITS];
 #pragma unroll
         for (unsigned i = 0; i < 4; i++)
-            values[i] = load_value<SIZE, TERMS>(rows, key + lane % 4 * 4 + i, warp * 8 + lane / 4);
+            values[i] = load_value<SIZE, FORM>(rows, of_lane + i);
 #pragma unroll
-        for (unsigned s = 0; s < SPLITS; s++) {
-            const uint2 weights =
-                *reinterpret_cast<const uint2 *>(shared.weights(s, lane / 4) + key + lane % 4 * 4);
+        for (unsigned i = 0; i < shape::VALUE_TILES; i++) {
+            uint32_t pairs[TERMS][4];
+            if (i % TILES_OF_SCALE == 0)
+                take_weights<SIZE, FORM>(rows, shared, of_lane, element_of_lane<SIZE, FORM>(i), weights);
+            take_values<SIZE, FORM>(values, i, pairs);
 #pragma unroll
-            for (unsigned i = 0; i < shape::VALUE_TILES; i++) {
-                uint32_t pairs[TERMS][4];
-                take_values<SIZE, TERMS>(values, i, pairs);
+            for (unsigned s = 0; s < SPLITS; s++)
 #pragma unroll
                 for (unsigned term = 0; term < TERMS && s + term < SPLITS; term++)
-                    multiply_add(sums.y[i], pairs[term], weights.x, weights.y);
-            }
+                    multiply_add(sums.y[i], pairs[term], weights[s].x, weights[s].y);
         }
     }
 }

@@ -23,41 +23,75 @@ struct decode_shape {
     static_assert(KEY_TILES * 16 == KEYS && VALUE_TILES * 2 == OF_LANE, "all of a round is taken");
 };
 
-/* Eight neighbouring elements as a cache has them: bfloat16, or float32 where they are two terms. */
-template <unsigned TERMS>
+/* Eight neighbouring elements as a cache has them: bfloat16, float32, or codes. */
+template <unsigned FORM>
 struct eight {
-    uint4 words[TERMS];
+    uint4 words[FORM];
+};
+template <>
+struct eight<AS_CODES> {
+    uint2 codes;
 };
 
-/* A lane's elements of a value, of which two bfloat16 are a word. */
-template <unsigned SIZE, unsigned TERMS>
-struct lane_value {
-    uint32_t words[decode_shape<SIZE>::OF_LANE / 2 * TERMS];
+/* A lane's keys: of units of 32 elements eight of each of two keys, and of codes their scales. */
+template <unsigned FORM>
+struct lane_keys {
+    eight<FORM> of[4][2];
 };
+template <>
+struct lane_keys<AS_CODES> {
+    eight<AS_CODES> of[4][2];
+    uint2 scales[2]; /* float16, of each unit */
+};
+
+/* A lane's elements of a value: two bfloat16, or four codes, are a word. */
+template <unsigned SIZE, unsigned FORM>
+struct lane_value {
+    static constexpr unsigned OF_LANE = decode_shape<SIZE>::OF_LANE;
+    uint32_t words[HAS_CODES<FORM> ? (OF_LANE + 3) / 4 : OF_LANE / 2 * FORM];
+};
+
+/* Of a key or value in a stage; and of its scales, which lie behind all of these. */
+template <unsigned SIZE, unsigned FORM>
+constexpr unsigned STAGED_BYTES = HAS_CODES<FORM> ? SIZE : SIZE * 2 * FORM;
+template <unsigned SIZE>
+constexpr unsigned SCALE_BYTES = SIZE / GB_CODE_GROUP * 2;
 
 /* A stage of the ring: as many bytes whatever the heads' size. */
-template <unsigned TERMS>
-constexpr unsigned STAGE_BYTES = 16 * SPAN_WARPS * 128 * 2 * TERMS;
+constexpr unsigned STAGED_ELEMENTS = 16 * SPAN_WARPS * 128;
+template <unsigned FORM>
+constexpr unsigned STAGE_BYTES =
+    HAS_CODES<FORM> ? STAGED_ELEMENTS + STAGED_ELEMENTS / GB_CODE_GROUP * 2 : STAGED_ELEMENTS * 2 * FORM;
 
 /* ---- Rows in a stage ----------------------------------------------------------------------------------- */
 
 /* Where 16 bytes of a row lie: swizzled, so that lanes that read keys, or values, side by side find them in
  * different banks. */
-template <unsigned SIZE, unsigned TERMS>
+template <unsigned SIZE, unsigned FORM>
 __device__ inline unsigned place_in_row(unsigned row, unsigned at, bool are_keys) {
-    const unsigned of_keys = TERMS > 1 ? row % 2 : row % 2 * 4,
-                   of_values = TERMS > 1 ? row / 4 % 2 + row / 8 % 2 * 4 : row / 4 % 4 * 2;
-    return row * (SIZE * 2 * TERMS) + (at ^ (are_keys ? of_keys : of_values)) * 16;
+    unsigned of_keys = row % 2 * 4, of_values = row / 4 % 4 * 2;
+    if (HAS_CODES<FORM>) {
+        of_keys = row % 4 * 2;
+    } else if (FORM == AS_TWO_TERMS) {
+        of_keys = row % 2;
+        of_values = row / 4 % 2 + row / 8 % 2 * 4;
+    }
+    return row * STAGED_BYTES<SIZE, FORM> + (at ^ (are_keys ? of_keys : of_values)) * 16;
 }
 
 /* Eight elements of a key: number `at` of them. */
-template <unsigned SIZE, unsigned TERMS>
-__device__ inline eight<TERMS> load_eight(const uint8_t *rows, unsigned row, unsigned at) {
-    eight<TERMS> loaded;
+template <unsigned SIZE, unsigned FORM>
+__device__ inline eight<FORM> load_eight(const uint8_t *rows, unsigned row, unsigned at) {
+    eight<FORM> loaded;
+    if constexpr (HAS_CODES<FORM>) {
+        loaded.codes =
+            *reinterpret_cast<const uint2 *>(rows + place_in_row<SIZE, FORM>(row, at / 2, true) + at % 2 * 8);
+    } else {
 #pragma unroll
-    for (unsigned i = 0; i < TERMS; i++)
-        loaded.words[i] =
-            *reinterpret_cast<const uint4 *>(rows + place_in_row<SIZE, TERMS>(row, at * TERMS + i, true));
+        for (unsigned i = 0; i < FORM; i++)
+            loaded.words[i] =
+                *reinterpret_cast<const uint4 *>(rows + place_in_row<SIZE, FORM>(row, at * FORM + i, true));
+    }
     return loaded;
 }
 
@@ -71,29 +105,54 @@ __device__ inline void store_eight(uint8_t *rows, unsigned row, unsigned at, boo
             stored.words[i];
 }
 
-/* A lane's elements of a value: number `at` of them. */
-template <unsigned SIZE, unsigned TERMS>
-__device__ inline lane_value<SIZE, TERMS> load_value(const uint8_t *rows, unsigned row, unsigned at) {
-    using loaded = lane_value<SIZE, TERMS>;
-    constexpr unsigned BYTES = sizeof(loaded), PIECE = BYTES < 16 ? BYTES : 16;
-    loaded value;
+/* The first two of a lane's elements number 2 i and 2 i + 1. Those of codes are of one group each four, since
+ * a product has one scale for a key. */
+template <unsigned SIZE, unsigned FORM>
+__device__ inline unsigned element_of_lane(unsigned i) {
+    using shape = decode_shape<SIZE>;
+    const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    if (HAS_CODES<FORM> && shape::OF_LANE > 4)
+        return warp * shape::OF_WARP + i / 2 * GB_CODE_GROUP + lane / 4 * 4 + i % 2 * 2;
+    return warp * shape::OF_WARP + lane / 4 * shape::OF_LANE + 2 * i;
+}
+
+/* BYTES of a row from byte `at` on, which one load takes. */
+template <unsigned SIZE, unsigned FORM, unsigned BYTES>
+__device__ inline void load_bytes(const uint8_t *rows, unsigned row, unsigned at, uint32_t *to) {
+    const uint8_t *from = rows + place_in_row<SIZE, FORM>(row, at / 16, false) + at % 16;
+    if constexpr (BYTES == 16) {
+        const uint4 four = *reinterpret_cast<const uint4 *>(from);
+        to[0] = four.x;
+        to[1] = four.y;
+        to[2] = four.z;
+        to[3] = four.w;
+    } else if constexpr (BYTES == 8) {
+        const uint2 two = *reinterpret_cast<const uint2 *>(from);
+        to[0] = two.x;
+        to[1] = two.y;
+    } else if constexpr (BYTES == 4) {
+        to[0] = *reinterpret_cast<const uint32_t *>(from);
+    } else {
+        to[0] = *reinterpret_cast<const uint16_t *>(from);
+    }
+}
+
+/* A lane's elements of a value. */
+template <unsigned SIZE, unsigned FORM>
+__device__ inline lane_value<SIZE, FORM> load_value(const uint8_t *rows, unsigned row) {
+    constexpr unsigned OF_LANE = decode_shape<SIZE>::OF_LANE;
+    lane_value<SIZE, FORM> value;
+    if constexpr (HAS_CODES<FORM>) {
+        constexpr unsigned PIECE = OF_LANE < 4 ? OF_LANE : 4;
 #pragma unroll
-    for (unsigned i = 0; i < BYTES / PIECE; i++) {
-        const unsigned byte = at * BYTES + i * PIECE;
-        const uint8_t *from = rows + place_in_row<SIZE, TERMS>(row, byte / 16, false) + byte % 16;
-        if constexpr (PIECE == 16) {
-            const uint4 four = *reinterpret_cast<const uint4 *>(from);
-            value.words[4 * i] = four.x;
-            value.words[4 * i + 1] = four.y;
-            value.words[4 * i + 2] = four.z;
-            value.words[4 * i + 3] = four.w;
-        } else if constexpr (PIECE == 8) {
-            const uint2 two = *reinterpret_cast<const uint2 *>(from);
-            value.words[0] = two.x;
-            value.words[1] = two.y;
-        } else {
-            value.words[0] = *reinterpret_cast<const uint32_t *>(from);
-        }
+        for (unsigned i = 0; i < OF_LANE / PIECE; i++)
+            load_bytes<SIZE, FORM, PIECE>(rows, row, element_of_lane<SIZE, FORM>(2 * i), &value.words[i]);
+    } else {
+        constexpr unsigned BYTES = sizeof value, PIECE = BYTES < 16 ? BYTES : 16;
+#pragma unroll
+        for (unsigned i = 0; i < BYTES / PIECE; i++)
+            load_bytes<SIZE, FORM, PIECE>(rows, row, threadIdx.x / 4 * BYTES + i * PIECE,
+                                          &value.words[i * PIECE / 4]);
     }
     return value;
 }
@@ -183,7 +242,7 @@ __device__ inline positions_left positions_of(const piece &p, unsigned keys) {
 }
 
 /* What is copied next. All threads of the block go through it together. */
-template <unsigned SIZE, unsigned TERMS>
+template <unsigned SIZE, unsigned FORM>
 struct row_copies {
     block_work work;
     positions_left at;
@@ -201,7 +260,7 @@ struct row_copies {
             return;
         const attention &a = *work.a;
         const size_t slot = (size_t)a.slots[p.token],
-                     head = heads_of(a, work.across).kv_head * (size_t)(SIZE * 2 * TERMS);
+                     head = heads_of(a, work.across).kv_head * (size_t)STAGED_BYTES<SIZE, FORM>;
         at = positions_of(p, decode_shape<SIZE>::KEYS);
         own = work.appends && at.end == p.spans.end ? at.end - 1 : NO_POSITION;
         keys = a.keys.data + slot * a.keys.slot_bytes + head;
@@ -212,7 +271,7 @@ struct row_copies {
     /* Begins the next copies, to the next stage of so many. */
     __device__ void begin_next(uint8_t *ring, unsigned stages) {
         if (at.j < at.end) {
-            copy_rows(are_values ? values : keys, ring + stage * STAGE_BYTES<TERMS>);
+            copy_rows(are_values ? values : keys, ring + stage * STAGE_BYTES<FORM>);
             if (are_values)
                 next_round();
             are_values = !are_values;
@@ -221,43 +280,68 @@ struct row_copies {
         stage = stage + 1 < stages ? stage + 1 : 0;
     }
 
+    /* Bytes from a row of the cache to the next one. */
+    __device__ size_t stride() const {
+        constexpr size_t IN_ROW_OF_HEAD =
+            STAGED_BYTES<SIZE, FORM> + (HAS_CODES<FORM> ? SCALE_BYTES<SIZE> : 0);
+        return work.a->keys.heads * IN_ROW_OF_HEAD;
+    }
+
     __device__ void copy_rows(const uint8_t *head, uint8_t *to) const {
         constexpr unsigned KEYS = decode_shape<SIZE>::KEYS;
         if (row + KEYS <= work.a->keys.capacity && at.j + KEYS <= at.end && at.j + KEYS <= own)
             copy_whole_round(head, to);
         else
             copy_some(head, to);
+        if constexpr (HAS_CODES<FORM>)
+            copy_scales(head + scales_behind(work.a->keys, heads_of(*work.a, work.across).kv_head),
+                        to + KEYS * STAGED_BYTES<SIZE, FORM>);
     }
 
     /* A thread's bytes of one of its rows: as many rows are copied at a time. */
-    static constexpr unsigned IN_ROW = SIZE * TERMS / 8, AT_ONCE = SPAN_THREADS / IN_ROW;
+    static constexpr unsigned IN_ROW = STAGED_BYTES<SIZE, FORM> / 16, AT_ONCE = SPAN_THREADS / IN_ROW;
 
     __device__ unsigned place_of(unsigned key) const {
-        return place_in_row<SIZE, TERMS>(key, threadIdx.x % IN_ROW, !are_values);
+        return place_in_row<SIZE, FORM>(key, threadIdx.x % IN_ROW, !are_values);
     }
 
     __device__ void copy_whole_round(const uint8_t *head, uint8_t *to) const {
         const unsigned first = threadIdx.x / IN_ROW;
-        const size_t stride = work.a->keys.heads * (size_t)(SIZE * 2 * TERMS);
-        const uint8_t *from = head + threadIdx.x % IN_ROW * 16 + (row + first) * stride;
+        const uint8_t *from = head + threadIdx.x % IN_ROW * 16 + (row + first) * stride();
 #pragma unroll
         for (unsigned i = 0; i < decode_shape<SIZE>::KEYS / AT_ONCE; i++) {
             copy_16(to + place_of(first + i * AT_ONCE), from, true);
-            from += AT_ONCE * stride;
+            from += AT_ONCE * stride();
         }
     }
 
-    /* Rows past the end are zeros; so is the token's own one, over which store_eight puts it. */
-    __device__ void copy_some(const uint8_t *head, uint8_t *to) const {
+    /* Whether the round's key is one that is copied: rows past the end are zeros, and so is the token's own
+     * one, over which store_eight puts it. */
+    __device__ bool is_copied(unsigned key) const {
+        return at.j + key < at.end && at.j + key != own;
+    }
+
+    __device__ size_t offset_of(unsigned key) const {
         const unsigned capacity = (unsigned)work.a->keys.capacity;
-        const size_t stride = work.a->keys.heads * (size_t)(SIZE * 2 * TERMS);
+        return is_copied(key) ? (row + key < capacity ? row + key : row + key - capacity) * stride() : 0;
+    }
+
+    __device__ void copy_some(const uint8_t *head, uint8_t *to) const {
 #pragma unroll 1
-        for (unsigned key = threadIdx.x / IN_ROW; key < decode_shape<SIZE>::KEYS; key += AT_ONCE) {
-            const bool is_there = at.j + key < at.end && at.j + key != own;
-            const unsigned wrapped = row + key < capacity ? row + key : row + key - capacity;
-            copy_16(to + place_of(key), head + threadIdx.x % IN_ROW * 16 + (is_there ? wrapped * stride : 0),
-                    is_there);
-        }
+        for (unsigned key = threadIdx.x / IN_ROW; key < decode_shape<SIZE>::KEYS; key += AT_ONCE)
+            copy_16(to + place_of(key), head + threadIdx.x % IN_ROW * 16 + offset_of(key), is_copied(key));
+    }
+
+    __device__ void copy_scales(const uint8_t *scales, uint8_t *to) const {
+        constexpr unsigned PIECE = SCALE_BYTES<SIZE> < 16 ? 8 : 16, PIECES = SCALE_BYTES<SIZE> / PIECE;
+        const unsigned key = threadIdx.x / PIECES, at_byte = threadIdx.x % PIECES * PIECE;
+        if (key >= decode_shape<SIZE>::KEYS)
+            return;
+        if constexpr (PIECE == 8)
+            copy_8(to + key * SCALE_BYTES<SIZE> + at_byte, scales + offset_of(key) + at_byte, is_copied(key));
+        else
+            copy_16(to + key * SCALE_BYTES<SIZE> + at_byte, scales + offset_of(key) + at_byte,
+                    is_copied(key));
     }
 
     __device__ void next_round() {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Attention of prefill over bfloat16 caches on Hopper: as attention_prefill.cu, with products of warpgroups
- * (wgmma), two of which multiply while a third copies tiles of keys and values ahead (Shah et al.,
- * FlashAttention-3, 2024). Either has 64 queries; of heads of 512 both have the same, and each scores half of
- * a tile's keys and has half of the elements.
+ * Attention of prefill over caches of bfloat16 or 8-bit codes on Hopper: as attention_prefill.cu, with
+ * products of warpgroups (wgmma), two of which multiply while a third copies tiles of keys and values ahead
+ * (Shah et al., FlashAttention-3, 2024). Either has 64 queries; of heads of 512 both have the same, and each
+ * scores half of a tile's keys and has half of the elements.
  */
 #include "backends/cuda/attention/attention_prompt.cuh"
 #include "backends/cuda/device/copy_pipeline.cuh"
@@ -48,6 +48,51 @@ __device__ static walk begin_walk(const attention &a, const query_tile &t) {
 
 /* ---- The warpgroup that copies ------------------------------------------------------------------------- */
 
+/* Four codes as bfloat16. */
+__device__ static uint2 widen_four(uint32_t codes, float scale) {
+    constexpr uint32_t EXPONENT = 0x4b000000; /* of 2^23, in whose last byte a code + 128 comes to lie */
+    constexpr float OFFSET = 8388608.0f + 128.0f;
+    const uint32_t unsigned_codes = codes ^ 0x80808080;
+    const float x[4] = {gb_float_from_bits(select_bytes<0x7440>(unsigned_codes, EXPONENT)) - OFFSET,
+                        gb_float_from_bits(select_bytes<0x7441>(unsigned_codes, EXPONENT)) - OFFSET,
+                        gb_float_from_bits(select_bytes<0x7442>(unsigned_codes, EXPONENT)) - OFFSET,
+                        gb_float_from_bits(select_bytes<0x7443>(unsigned_codes, EXPONENT)) - OFFSET};
+    return uint2{pack_bf16(x[0] * scale, x[1] * scale), pack_bf16(x[2] * scale, x[3] * scale)};
+}
+
+/* The same of a tile of codes, 16 of a row at a time. scales: from a head's codes to their scales. */
+template <unsigned SIZE>
+__device__ static void widen_tile(const head_rows &rows, size_t scales, unsigned tile, const walk &w,
+                                  uint16_t (*to)[KEYS * PART]) {
+    constexpr unsigned ACROSS = SIZE / 16, AT_ONCE = WARPGROUP / ACROSS, LOADS = 4;
+    const unsigned e = threadIdx.x % ACROSS * 16, first = threadIdx.x / ACROSS, row = tile % rows.capacity;
+#pragma unroll 1
+    for (unsigned done = 0; done < KEYS; done += AT_ONCE * LOADS) {
+        uint4 codes[LOADS];
+        uint16_t halves[LOADS];
+#pragma unroll
+        for (unsigned i = 0; i < LOADS; i++) {
+            const unsigned key = done + first + i * AT_ONCE;
+            const bool is_there = tile + key >= w.first && tile + key < w.end;
+            const uint8_t *from = row_of(rows, tile, row, key);
+            codes[i] = is_there ? *reinterpret_cast<const uint4 *>(from + e) : uint4{0, 0, 0, 0};
+            halves[i] = is_there ? *reinterpret_cast<const uint16_t *>(from + scales + e / GB_CODE_GROUP * 2)
+                                 : (uint16_t)0;
+        }
+#pragma unroll
+        for (unsigned i = 0; i < LOADS; i++) {
+            const unsigned key = done + first + i * AT_ONCE;
+            const float scale = low_half(halves[i]);
+            const uint2 four[4] = {widen_four(codes[i].x, scale), widen_four(codes[i].y, scale),
+                                   widen_four(codes[i].z, scale), widen_four(codes[i].w, scale)};
+#pragma unroll
+            for (unsigned h = 0; h < 2; h++)
+                *reinterpret_cast<uint4 *>(to[e / PART] + place_in<PART>(key, e % PART + h * 8)) =
+                    uint4{four[2 * h].x, four[2 * h].y, four[2 * h + 1].x, four[2 * h + 1].y};
+        }
+    }
+}
+
 /* A thread's pieces of a tile: of every AT_ONCE-th row. Positions first .. end - 1 are there, the tile's
  * others are zeros. */
 template <unsigned SIZE>
@@ -58,7 +103,7 @@ __device__ static void copy_tile(const head_rows &rows, unsigned tile, const wal
     const bool is_in_room = tile >= rows.room_begin,
                is_whole = is_in_room || (tile + KEYS <= rows.room_begin && row + KEYS <= rows.capacity);
     if (tile >= w.first && tile + KEYS <= w.end && is_whole) {
-        const uint16_t *from = row_of(rows, tile, row, first) + e;
+        const uint8_t *from = row_of(rows, tile, row, first) + e * 2;
 #pragma unroll 8
         for (unsigned i = 0; i < KEYS / AT_ONCE; i++, from += rows.stride * AT_ONCE)
             copy_16(to[e / PART] + place_in<PART>(first + i * AT_ONCE, e % PART), from);
@@ -67,21 +112,27 @@ __device__ static void copy_tile(const head_rows &rows, unsigned tile, const wal
 #pragma unroll 4
     for (unsigned i = 0; i < KEYS / AT_ONCE; i++) {
         const unsigned key = first + i * AT_ONCE;
-        copy_16(to[e / PART] + place_in<PART>(key, e % PART), row_of(rows, tile, row, key) + e,
+        copy_16(to[e / PART] + place_in<PART>(key, e % PART), row_of(rows, tile, row, key) + e * 2,
                 tile + key >= w.first && tile + key < w.end);
     }
 }
 
-template <unsigned SIZE>
+template <unsigned SIZE, unsigned FORM>
 __device__ static void copy_tiles(const attention &a, const walk &w, copy_pipeline pipeline,
                                   warpgroup_memory<SIZE> &shared) {
-    const head_rows rows[] = {rows_of(a, a.keys, w.t, 1), rows_of(a, a.values, w.t, 1)};
+    const head_rows rows[] = {rows_of(a, a.keys, w.t), rows_of(a, a.values, w.t)};
+    const size_t scales = scales_behind(a.keys, w.t.kv_head);
     for (unsigned tile = w.first / KEYS * KEYS; tile < w.end; tile += KEYS)
 #pragma unroll
         for (unsigned i = 0; i < 2; i++) {
             pipeline.wait_until_empty();
-            copy_tile<SIZE>(rows[i], tile, w, shared.stages[pipeline.stage]);
-            arrive_when_copied(&pipeline.full[pipeline.stage]);
+            if constexpr (HAS_CODES<FORM>) {
+                widen_tile<SIZE>(rows[i], scales, tile, w, shared.stages[pipeline.stage]);
+                arrive(&pipeline.full[pipeline.stage]);
+            } else {
+                copy_tile<SIZE>(rows[i], tile, w, shared.stages[pipeline.stage]);
+                arrive_when_copied(&pipeline.full[pipeline.stage]);
+            }
             pipeline.next();
         }
 }
@@ -102,11 +153,12 @@ __device__ static share find_share() {
                  warpgroup_shape<SIZE>::HALVES > 1 ? group : 0};
 }
 
-/* Eight elements of a query. */
-__device__ static uint4 pack_query(const float4 *x) {
-    const float4 first = x[0], second = x[1];
-    return uint4{pack_bf16(first.x, first.y), pack_bf16(first.z, first.w), pack_bf16(second.x, second.y),
-                 pack_bf16(second.z, second.w)};
+/* Eight elements of a query, of which a warp has whole blocks of the rotation. */
+__device__ static uint4 pack_query(const float4 *from, unsigned rotation) {
+    const float4 first = from[0], second = from[1];
+    float x[8] = {first.x, first.y, first.z, first.w, second.x, second.y, second.z, second.w};
+    rotate_eight(x, rotation);
+    return uint4{pack_bf16(x[0], x[1]), pack_bf16(x[2], x[3]), pack_bf16(x[4], x[5]), pack_bf16(x[6], x[7])};
 }
 
 template <unsigned SIZE>
@@ -118,7 +170,7 @@ __device__ static void load_queries(const attention &a, const query_tile &t, war
         const unsigned row = first + i * AT_ONCE;
         const query_place p = place_of(t, row);
         const float *x = a.query + ((p.is_there ? p.token * a.heads + p.head : 0) * SIZE + e);
-        const uint4 packed = pack_query(reinterpret_cast<const float4 *>(x));
+        const uint4 packed = pack_query(reinterpret_cast<const float4 *>(x), a.keys.rotation);
         *reinterpret_cast<uint4 *>(shared.query[e / PART] + place_in<PART>(row, e % PART)) =
             p.is_there ? packed : uint4{0, 0, 0, 0};
     }
@@ -193,8 +245,9 @@ __device__ static void exchange(const float (&scores)[KEYS / 4], const share &of
 template <unsigned SIZE, typename Meet>
 __device__ static void store(const attention &a, const query_tile &t, const share &of, const queries &q,
                              warpgroup_memory<SIZE> &shared, const Meet &meet,
-                             const float (&y)[warpgroup_shape<SIZE>::COLUMNS / 2]) {
+                             float (&y)[warpgroup_shape<SIZE>::COLUMNS / 2]) {
     constexpr unsigned COLUMNS = warpgroup_shape<SIZE>::COLUMNS;
+    rotate_sums<COLUMNS>(a.values.rotation, y);
     float sums[2] = {quad_sum(q.sum[0]), quad_sum(q.sum[1])};
     if constexpr (warpgroup_shape<SIZE>::HALVES > 1) {
         put_largest(shared.sum[of.half], of.warp_row, sums);
@@ -323,7 +376,7 @@ __device__ static void multiply_tiles(const attention &a, const walk &w, const c
 
 /* Tile gridDim.x - 1 - blockIdx.x, so that those with the most keys begin first; kv head and part blockIdx.y.
  */
-template <unsigned SIZE>
+template <unsigned SIZE, unsigned FORM>
 static __global__ void __launch_bounds__(THREADS, 1) run_attention_wgmma(attention a) {
 #if defined(GB_HAS_WGMMA)
     constexpr unsigned STAGES = warpgroup_shape<SIZE>::STAGES;
@@ -344,7 +397,7 @@ static __global__ void __launch_bounds__(THREADS, 1) run_attention_wgmma(attenti
     const walk w = begin_walk(a, t);
     if (threadIdx.x < WARPGROUP) {
         give_registers_back<COPYING_REGISTERS>();
-        copy_tiles<SIZE>(a, w, pipeline, shared);
+        copy_tiles<SIZE, FORM>(a, w, pipeline, shared);
     } else {
         take_registers<MULTIPLYING_REGISTERS>();
         uint32_t parity = 0;
@@ -355,19 +408,27 @@ static __global__ void __launch_bounds__(THREADS, 1) run_attention_wgmma(attenti
 
 /* ---- Launching ----------------------------------------------------------------------------------------- */
 
-template <unsigned SIZE>
+template <unsigned SIZE, unsigned FORM>
 static void launch(attention a, gb_cuda_launch_list *launches) {
     set_tiles(a, warpgroup_shape<SIZE>::ROWS);
     const dim3 grid((unsigned)(a.tokens / a.tile_tokens + a.run_count), (unsigned)(a.keys.heads * a.parts));
-    add_launch(launches, "attention_wgmma", run_attention_wgmma<SIZE>, grid, THREADS,
+    add_launch(launches, "attention_wgmma", run_attention_wgmma<SIZE, FORM>, grid, THREADS,
                sizeof(warpgroup_memory<SIZE>) + B_ALIGNMENT, a);
 }
 
-void gb_cuda::attend_wgmma(const attention &a, gb_cuda_launch_list *launches) {
+template <unsigned FORM>
+static void launch_size(const attention &a, gb_cuda_launch_list *launches) {
     if (a.keys.size == 128)
-        launch<128>(a, launches);
+        launch<128, FORM>(a, launches);
     else if (a.keys.size == 256)
-        launch<256>(a, launches);
+        launch<256, FORM>(a, launches);
     else
-        launch<512>(a, launches);
+        launch<512, FORM>(a, launches);
+}
+
+void gb_cuda::attend_wgmma(const attention &a, gb_cuda_launch_list *launches) {
+    if (a.form == AS_CODES)
+        launch_size<AS_CODES>(a, launches);
+    else
+        launch_size<AS_BF16>(a, launches);
 }

@@ -96,13 +96,24 @@ __device__ inline void keep_in_place(uint32_t &value) {
 #endif
 }
 
-/* Of eight bytes, the first four in the first word: those with even numbers, and the others. */
-__device__ inline uint32_t even_bytes(uint32_t first, uint32_t second) {
+/* Of eight bytes, the first four in the first word, those whose numbers are SELECTED's hexadecimal digits,
+ * the first in the last one. */
+template <unsigned SELECTED>
+__device__ inline uint32_t select_bytes(uint32_t first, uint32_t second) {
 #if defined(__CUDA_ARCH__)
-    return __byte_perm(first, second, 0x6420);
+    return __byte_perm(first, second, SELECTED);
 #else
-    return (first & 0xff) | (first >> 8 & 0xff00) | (second & 0xff) << 16 | (second & 0xff0000) << 8;
+    const uint64_t all = (uint64_t)second << 32 | first;
+    uint32_t selected = 0;
+    for (unsigned i = 0; i < 4; i++)
+        selected |= (uint32_t)(all >> (SELECTED >> (i * 4) & 7) * 8 & 0xff) << i * 8;
+    return selected;
 #endif
+}
+
+/* Those with even numbers, and the others. */
+__device__ inline uint32_t even_bytes(uint32_t first, uint32_t second) {
+    return select_bytes<0x6420>(first, second);
 }
 __device__ inline uint32_t odd_bytes(uint32_t first, uint32_t second) {
     return even_bytes(first >> 8, second >> 8);

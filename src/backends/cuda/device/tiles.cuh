@@ -24,6 +24,19 @@ __device__ inline void copy_16(void *to, const void *from, bool is_there) {
 #endif
 }
 
+/* The same of 8 bytes. */
+__device__ inline void copy_8(void *to, const void *from, bool is_there) {
+#if defined(__CUDACC__)
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"((uint32_t)__cvta_generic_to_shared(to)),
+                 "l"(__cvta_generic_to_global(from)), "r"(is_there ? 8 : 0)
+                 : "memory");
+#else
+    memset(to, 0, 8);
+    if (is_there)
+        memcpy(to, from, 8);
+#endif
+}
+
 /* The same of a float. */
 __device__ inline void copy_4(float *to, const float *from, bool is_there) {
 #if defined(__CUDACC__)

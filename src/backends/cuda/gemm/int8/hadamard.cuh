@@ -42,6 +42,17 @@ __device__ inline void hadamard_of_warp(float v[EACH], unsigned rotation) {
     }
 }
 
+/* The same of eight columns a lane, divided so that it is orthonormal; a rotation of 0 changes nothing. */
+__device__ inline void rotate_eight(float v[LANE_COLUMNS], unsigned rotation) {
+    if (rotation == 0)
+        return;
+    hadamard_of_warp<LANE_COLUMNS>(v, rotation);
+    const float scale = gb_hadamard_scale(rotation);
+#pragma unroll
+    for (unsigned i = 0; i < LANE_COLUMNS; i++)
+        v[i] *= scale;
+}
+
 } // namespace gb_cuda
 
 #endif
