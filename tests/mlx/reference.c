@@ -115,6 +115,14 @@ void reference_begin(reference *r, const gb_batch *batch) {
     }
 }
 
+/* What runs after the last node with the same states. */
+static void run_after(const reference *r, const gb_kernel_call *call, const gb_worker *alone) {
+    size_t least_tokens;
+    const gb_kernel after = call->node ? gb_find_kernel_after(call, &least_tokens) : NULL;
+    if (after && gb_is_last_with_state(r->program, call->node))
+        after(call, alone);
+}
+
 void reference_execute(reference *r, const gb_step *step) {
     gb_kernel_call call = {.node = step->node, .vector = r->vector, .split = GB_SPLIT_ALONE};
     for (uint32_t i = 0; i < step->operand_count; i++)
@@ -134,6 +142,7 @@ void reference_execute(reference *r, const gb_step *step) {
     if (before)
         before(&call, &alone);
     kernel(&call, &alone);
+    run_after(r, &call, &alone);
     gb_free(alone.shared);
 }
 
