@@ -9,9 +9,9 @@
 #include <string.h>
 
 static const gb_backend_entry entries[] = {
-    {"cpu", gb_cpu_backend_create, gb_cpu_describe, gb_cpu_describe_plan, true, true, NULL, 0},
-    {"cuda", gb_cuda_backend_create, gb_cuda_describe, gb_cuda_describe_plan, true, false, NULL, 8192},
-    {"mlx", gb_mlx_backend_create, gb_mlx_describe, NULL, false, false,
+    {"cpu", gb_cpu_backend_create, gb_cpu_describe, gb_cpu_describe_plan, true, NULL, 0},
+    {"cuda", gb_cuda_backend_create, gb_cuda_describe, gb_cuda_describe_plan, false, NULL, 8192},
+    {"mlx", gb_mlx_backend_create, gb_mlx_describe, NULL, false,
      "mlx gives a row other bits in a step of several", 0},
 };
 
@@ -23,18 +23,6 @@ gumbel_status gb_backend_find(const char *name, const gb_backend_entry **entry, 
         }
     }
     return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "backend \"%s\": expected cpu, cuda or mlx", name);
-}
-
-gumbel_status gb_backend_check_caches(const gb_backend_entry *entry, const gb_program *program,
-                                      gumbel_error *error) {
-    for (uint32_t i = 0; i < program->state_count && !entry->has_codes; i++) {
-        const gb_dtype dtype = program->states[i].type.dtype;
-        if (gb_dtype_has_codes(dtype))
-            return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
-                           "backend %s: state %s is %s, which it does not read; use --cache bfloat16",
-                           entry->name, program->states[i].name, gb_dtype_name(dtype));
-    }
-    return GUMBEL_OK;
 }
 
 gumbel_status gb_backend_check_observe(const gb_backend_entry *entry, const gb_backend_options *options,

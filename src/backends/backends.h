@@ -17,7 +17,6 @@ typedef struct gb_backend_entry {
     /* Writes the steps that it would execute and their kernels; NULL: it executes the graph's nodes. */
     gumbel_status (*describe_plan)(const gb_program *program, const gb_backend_options *options,
                                    const gb_text_sink *sink, gumbel_error *error);
-    bool has_codes;            /* it reads caches of q8 and q4 */
     bool observes;             /* it calls options.observe */
     const char *why_no_drafts; /* NULL: it takes drafts */
     uint32_t prefill_chunk; /* tokens of a prompt from which on longer steps pay no more, a power of two; 0: a
@@ -26,10 +25,6 @@ typedef struct gb_backend_entry {
 
 /* The entry of a name (NULL: the CPU), or an ARGUMENT error that lists the names. */
 gumbel_status gb_backend_find(const char *name, const gb_backend_entry **entry, gumbel_error *error);
-
-/* UNSUPPORTED naming the first cache of the program whose dtype the backend does not read. */
-gumbel_status gb_backend_check_caches(const gb_backend_entry *entry, const gb_program *program,
-                                      gumbel_error *error);
 
 /* UNSUPPORTED where the options ask for what products take in and the backend does not report it. */
 gumbel_status gb_backend_check_observe(const gb_backend_entry *entry, const gb_backend_options *options,

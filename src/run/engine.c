@@ -198,7 +198,6 @@ static void take_chunk(gumbel_engine *engine, const gb_backend_options *options)
 
 static gumbel_status create_backend(gumbel_engine *engine, const gb_backend_entry *entry,
                                     const gb_backend_options *options, gumbel_error *error) {
-    GB_TRY(gb_backend_check_caches(entry, engine->program, error));
     GB_TRY(gb_backend_check_observe(entry, options, error));
     engine->backend_name = entry->name;
     GB_TRY(entry->create(engine->program, options, &engine->backend, error));

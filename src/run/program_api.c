@@ -146,7 +146,6 @@ gumbel_status gumbel_program_describe_plan(const gumbel_program *program, const 
     const uint32_t context = (uint32_t)program->program->metadata.max_context;
     const gb_backend_entry *entry;
     GB_TRY(gb_backend_find(backend, &entry, error));
-    GB_TRY(gb_backend_check_caches(entry, program->program, error));
     const uint32_t chunk = gb_usual_prefill_chunk(program->program, entry, context);
     const gb_backend_options options = {.slots = 1,
                                         .max_context = context,

@@ -36,12 +36,13 @@ inline program_pointer read_program(const char *path) {
     return program_pointer(program);
 }
 
-/* A program of tests/data/run with random weights. */
-inline program_pointer random_program(const char *config, const char *recipe) {
+/* A program of tests/data/run with random weights; cache: NULL for its own. */
+inline program_pointer random_program(const char *config, const char *recipe, const char *cache = nullptr) {
     gumbel_export_options options = {};
     options.backend = "mlx"; /* the reference reads constants where they are mapped */
     options.quantize = recipe;
     options.activations = "none";
+    options.cache = cache;
     gumbel_program_close(export_random_program(config, options));
     return read_program(random_program_path());
 }
@@ -50,7 +51,7 @@ inline gb_backend_options backend_options() {
     gb_backend_options options = {};
     options.slots = 4;
     options.max_context = 128;
-    options.step_tokens = 32;
+    options.step_tokens = 96;
     options.snapshots = true;
     return options;
 }

@@ -119,27 +119,11 @@ static void session_files(void **state) {
     }
 }
 
-/* Backends that do not read codes say which state has them, and what to do. */
-static void other_backends(void **state) {
-    (void)state;
-    static const char *const backends[] = {"mlx"};
-    gumbel_program *program = open_random_program("qwen_wide.json", false);
-    assert_ok(gumbel_program_set_cache(program, "q8", &error), &error);
-    for (size_t i = 0; i < sizeof backends / sizeof *backends; i++) {
-        const gumbel_engine_options options = {.size = sizeof options, .backend = backends[i]};
-        gumbel_engine *engine;
-        assert_fails(gumbel_engine_create(program, &options, &engine, &error), GUMBEL_ERROR_UNSUPPORTED,
-                     &error, ".keys is q8, which it does not read; use --cache bfloat16");
-    }
-    gumbel_program_close(program);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_and_names),
         cmocka_unit_test(what_is_refused),
         cmocka_unit_test(session_files),
-        cmocka_unit_test(other_backends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,6 +19,9 @@ mx::Dtype dtype_of(gb_dtype dtype) {
         return mx::uint64;
     case GB_BOOL:
         return mx::bool_;
+    case GB_Q8:
+    case GB_Q4:
+        return mx::uint8;
     default:
         throw failure(GUMBEL_ERROR_UNSUPPORTED, std::string("mlx has no dtype ") + gb_dtype_name(dtype));
     }
@@ -48,6 +51,15 @@ mx::array part(const mx::array &x, int axis, int first, int end) {
     start[at] = first;
     stop[at] = end;
     return mx::slice(x, start, stop);
+}
+
+mx::array rotated(const mx::array &x, int block) {
+    if (block == 0)
+        return x;
+    mx::Shape blocks = x.shape();
+    blocks.back() /= block;
+    blocks.push_back(block);
+    return mx::reshape(mx::hadamard_transform(mx::reshape(x, blocks)), x.shape());
 }
 
 } // namespace gb_mlx

@@ -27,7 +27,7 @@ class failure : public std::runtime_error {
     const gumbel_status status;
 };
 
-/* MLX's dtype for one of ours; throws for GB_QUANTIZED. */
+/* MLX's dtype for one of ours, of codes that of their bytes; throws for GB_QUANTIZED. */
 mx::Dtype dtype_of(gb_dtype dtype);
 
 /* One float32 number. */
@@ -57,6 +57,9 @@ class repeated {
 
 /* Items first .. end - 1 along an axis. */
 mx::array part(const mx::array &x, int axis, int first, int end);
+
+/* x with each block of a row multiplied by the orthonormal Hadamard matrix; x itself where block is 0. */
+mx::array rotated(const mx::array &x, int block);
 
 } // namespace gb_mlx
 

@@ -20,17 +20,6 @@ static repeated constant_beside(const mx::array &constant, gb_ref value, const w
 
 /* ---- Matrices ------------------------------------------------------------------------------------------ */
 
-/* x with each block of a row multiplied by the orthonormal Hadamard matrix, as products with rotated weights
- * take it; inputs are not rounded here. */
-static mx::array rotated(const mx::array &x, int block) {
-    if (block == 0)
-        return x;
-    mx::Shape blocks = x.shape();
-    blocks.back() /= block;
-    blocks.push_back(block);
-    return mx::reshape(mx::hadamard_transform(mx::reshape(x, blocks)), x.shape());
-}
-
 static int rotation_of(const gb_node &node) {
     return static_cast<int>(gb_node_int(&node, GB_ATTRIBUTE_ROTATION));
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/mlx/slots.hpp"
 
+#include "backends/mlx/codes.hpp"
+
 extern "C" {
 #include "backends/states/saved_rows.h"
 }
@@ -27,12 +29,22 @@ int slots::capacity(uint32_t state) const {
     return s.kind == GB_STATE_CACHE ? std::min(rows, static_cast<int>(max_context)) : rows;
 }
 
+/* Elements of a head of a cache or ring, and how many numbers or bytes its row has in memory. */
+static int head_size(const gb_state &state) {
+    return static_cast<int>(state.type.shape.dims[2]);
+}
+
+static int stored_size(const gb_state &state) {
+    const gb_dtype dtype = state.type.dtype;
+    return gb_dtype_has_codes(dtype) ? coded_bytes(dtype, head_size(state)) : head_size(state);
+}
+
 /* The shape in memory of that many rows. */
 mx::Shape slots::block(uint32_t state, int rows) const {
-    const gb_shape &shape = program.states[state].type.shape;
-    if (shape.rank == 1)
+    const gb_state &s = program.states[state];
+    if (s.type.shape.rank == 1)
         return {rows};
-    return {1, static_cast<int>(shape.dims[1]), rows, static_cast<int>(shape.dims[2])};
+    return {1, static_cast<int>(s.type.shape.dims[1]), rows, stored_size(s)};
 }
 
 mx::array by_head(const mx::array &x) {
@@ -89,14 +101,23 @@ void slots::clear_stale(content &slot, uint32_t state, int end) const {
         put(slot, state, mx::zeros(block(state, stale), slot.states[state]->dtype()), slot.end - stale);
 }
 
+mx::array slots::rounded(uint32_t state, const mx::array &rows) const {
+    const gb_dtype dtype = program.states[state].type.dtype;
+    return gb_dtype_has_codes(dtype) ? round_to_codes(rows, dtype) : mx::astype(rows, dtype_of(dtype));
+}
+
+mx::array slots::numbers(uint32_t state, const mx::array &stored) const {
+    const gb_state &s = program.states[state];
+    return gb_dtype_has_codes(s.type.dtype) ? numbers_of_codes(stored, s.type.dtype, head_size(s)) : stored;
+}
+
 void slots::append(uint32_t slot, uint32_t state, const mx::array &rows, int start) {
     content &to = contents[slot];
     const int count = rows.shape(0), most = capacity(state), left_out = std::max(0, count - most);
     make_room(to, state, std::min(start + count, most));
     clear_stale(to, state, start + count);
     const mx::array kept = left_out > 0 ? part(rows, 0, left_out, count) : rows;
-    const mx::array moved = rows.ndim() == 1 ? kept : by_head(kept);
-    put(to, state, mx::astype(moved, to.states[state]->dtype()), start + left_out);
+    put(to, state, rows.ndim() == 1 ? kept : by_head(kept), start + left_out);
 }
 
 bool slots::overwrites(uint32_t state, int count) const {
@@ -105,7 +126,7 @@ bool slots::overwrites(uint32_t state, int count) const {
 }
 
 cache_view slots::join(uint32_t slot, uint32_t state, int first, const mx::array &rows, int start) const {
-    const mx::array moved = mx::astype(by_head(rows), dtype_of(program.states[state].type.dtype));
+    const mx::array moved = by_head(rows);
     const int most = capacity(state), axis = row_axis(moved);
     std::vector<mx::array> parts;
     for (int at = first; at < start;) {
@@ -114,15 +135,15 @@ cache_view slots::join(uint32_t slot, uint32_t state, int first, const mx::array
         at += count;
     }
     parts.push_back(moved);
-    return {mx::concatenate(parts, axis), {}};
+    return {numbers(state, mx::concatenate(parts, axis)), {}};
 }
 
 cache_view slots::read(uint32_t slot, uint32_t state, int first, int end) const {
     const mx::array &data = *contents[slot].states[state];
     const int axis = row_axis(data), most = capacity(state);
     if (first / most == (end - 1) / most)
-        return {part(data, axis, first % most, (end - 1) % most + 1), {}};
-    cache_view view = {data, std::vector<int>(static_cast<size_t>(most))};
+        return {numbers(state, part(data, axis, first % most, (end - 1) % most + 1)), {}};
+    cache_view view = {numbers(state, data), std::vector<int>(static_cast<size_t>(most))};
     for (int row = 0; row < most; row++)
         view.positions[static_cast<size_t>(row)] = end - 1 - ((end - 1 - row) % most + most) % most;
     return view;
@@ -218,8 +239,10 @@ static gb_saved_rows rows_to_save(const gb_state &state, int capacity, uint32_t 
     return gb_rows_to_save(state.kind, static_cast<uint64_t>(capacity), state.window, position);
 }
 
-/* The program's shape of that many rows; of a recurrent state its own. */
+/* The program's shape of that many rows, or bytes where they have codes; of a recurrent state its own. */
 static mx::Shape saved_shape(const gb_state &state, uint64_t rows) {
+    if (gb_dtype_has_codes(state.type.dtype))
+        return {static_cast<int>(rows), static_cast<int>(state.type.shape.dims[1]) * stored_size(state)};
     mx::Shape dims;
     for (int32_t i = 0; i < state.type.shape.rank; i++)
         dims.push_back(static_cast<int>(state.type.shape.dims[i]));
@@ -242,7 +265,15 @@ mx::array slots::saved_rows(const content &slot, uint32_t state, uint32_t positi
         rows[i] = static_cast<int>((saved.first + i) % static_cast<uint64_t>(capacity(state)));
     const mx::array index(rows.begin(), {static_cast<int>(rows.size())}, mx::int32);
     const mx::array taken = mx::take(*data, index, row_axis(*data));
+    if (gb_dtype_has_codes(s.type.dtype))
+        return to_saved(by_token(taken), s.type.dtype, head_size(s));
     return taken.ndim() == 1 ? taken : by_token(taken);
+}
+
+/* Rows that were saved, as append takes them. */
+static mx::array rows_of_saved(const gb_state &state, const mx::array &saved) {
+    const gb_dtype dtype = state.type.dtype;
+    return gb_dtype_has_codes(dtype) ? from_saved(saved, dtype, head_size(state)) : saved;
 }
 
 /* A stream's failure has left its message in the caller's error. */
@@ -274,7 +305,7 @@ void slots::load(uint32_t slot, uint32_t position, gb_load_stream next, void *us
         gumbel_error error;
         pass(next(user, rows.data<void>(), rows.nbytes(), &error), error);
         if (state.kind != GB_STATE_RECURRENT)
-            append(slot, i, rows, static_cast<int>(saved.first));
+            append(slot, i, rows_of_saved(state, rows), static_cast<int>(saved.first));
         else
             set_recurrent(slot, i,
                           rows.ndim() == 3 ? mx::expand_dims(mx::contiguous(mx::swapaxes(rows, 1, 2)), 0)

@@ -5,7 +5,8 @@
  *
  * In memory a cache or ring of the program's shape [C,G,D] is [1,G,rows,D], the layout that attention reads
  * without a copy; rows grow with the positions used, up to C. A history [C] is [rows]. Of the recurrent ones
- * a memory [H,D,E] is [1,H,E,D], as gated_delta_update has it, and a tail [S,C] is as it is.
+ * a memory [H,D,E] is [1,H,E,D], as gated_delta_update has it, and a tail [S,C] is as it is. Rows of q8 and
+ * q4 are bytes, as codes.hpp has them, and are read as float32.
  */
 #ifndef GUMBEL_RUN_MLX_SLOTS_HPP
 #define GUMBEL_RUN_MLX_SLOTS_HPP
@@ -32,7 +33,11 @@ class slots {
   public:
     slots(const gb_program &of_program, uint32_t count, uint32_t context, bool with_snapshots);
 
-    /* Stores rows [n,G,D] or [n] at positions start .. start + n - 1; of a ring the last ones that fit. */
+    /* Rows [n,G,D] or [n] as the state stores them, [n,G,bytes] where it has codes: what append and join
+     * take. */
+    mx::array rounded(uint32_t state, const mx::array &rows) const;
+
+    /* Stores rounded rows at positions start .. start + n - 1; of a ring the last ones that fit. */
     void append(uint32_t slot, uint32_t state, const mx::array &rows, int start);
 
     /* The rows of positions first .. end - 1, which have been stored: in order where they lie so, otherwise
@@ -42,7 +47,7 @@ class slots {
     /* Whether storing so many rows would overwrite some that the first of them reads. */
     bool overwrites(uint32_t state, int count) const;
 
-    /* The rows of positions first .. start - 1, which are stored, and then rows [n,G,D], which are not, as
+    /* The rows of positions first .. start - 1, which are stored, and then rounded rows, which are not, as
      * read would give both: a view in order. */
     cache_view join(uint32_t slot, uint32_t state, int first, const mx::array &rows, int start) const;
 
@@ -84,6 +89,7 @@ class slots {
 
     int capacity(uint32_t state) const;
     mx::Shape block(uint32_t state, int rows) const;
+    mx::array numbers(uint32_t state, const mx::array &stored) const;
     void make_room(content &slot, uint32_t state, int rows) const;
     void put(content &slot, uint32_t state, const mx::array &rows, int start) const;
     void clear_stale(content &slot, uint32_t state, int end) const;

@@ -50,7 +50,8 @@ static std::optional<mx::array> mask_for(const slot_run &run, const cache_view &
 
 struct attention_rule {
     gb_ref query, key, value, y;
-    uint32_t keys, values; /* states */
+    uint32_t keys, values;        /* states */
+    int rotation, value_rotation; /* blocks in which keys, queries and values are rotated; 0 = none */
     float scale;
     int window;
     bool is_last; /* of the nodes with these states */
@@ -65,7 +66,9 @@ struct cached_rows {
  * overwrite some of that is stored behind it: where several nodes have the same states, by the last one. */
 static cached_rows store_and_read(step &s, const attention_rule &rule, const slot_run &run, int first) {
     const int end = run.start + run.count;
-    const mx::array key = of_run(s, rule.key, run), value = of_run(s, rule.value, run);
+    const mx::array key = s.states.rounded(rule.keys, rotated(of_run(s, rule.key, run), rule.rotation));
+    const mx::array value =
+        s.states.rounded(rule.values, rotated(of_run(s, rule.value, run), rule.value_rotation));
     const bool is_read_first = s.states.overwrites(rule.keys, run.count);
     std::optional<cached_rows> rows;
     if (is_read_first)
@@ -92,19 +95,20 @@ static mx::array attend_all(const mx::array &query, const mx::array &keys, const
     return mx::reshape(y, {1, query.shape(1), values.shape(3)});
 }
 
-/* The tokens of one slot: [n,H,E]. */
+/* The tokens of one slot: [n,H,E], in the values' rotation. */
 static mx::array attend(step &s, const attention_rule &rule, const slot_run &run) {
     const int end = run.start + run.count;
     const int first = rule.window > 0 ? std::max(0, run.start - rule.window + 1) : 0;
     const auto [keys, values] = store_and_read(s, rule, run, first);
     const bool is_causal =
         run.count > 1 && keys.positions.empty() && (rule.window == 0 || end <= rule.window);
+    const mx::array query = rotated(of_run(s, rule.query, run), rule.rotation);
     const auto numbers = [](const cache_view &view) { return mx::astype(view.rows, mx::float32); };
     if (run.count == 1 && keys.positions.empty() && !rule.has_fused_kernels)
-        return attend_all(of_run(s, rule.query, run), numbers(keys), numbers(values), rule.scale);
+        return attend_all(query, numbers(keys), numbers(values), rule.scale);
     return by_token(mx::fast::scaled_dot_product_attention(
-        by_head(of_run(s, rule.query, run)), numbers(keys), numbers(values), rule.scale,
-        is_causal ? "causal" : "", is_causal ? std::nullopt : mask_for(run, keys, first, rule.window)));
+        by_head(query), numbers(keys), numbers(values), rule.scale, is_causal ? "causal" : "",
+        is_causal ? std::nullopt : mask_for(run, keys, first, rule.window)));
 }
 
 static operation attention(const gb_node &node, weights &from) {
@@ -114,6 +118,9 @@ static operation attention(const gb_node &node, weights &from) {
                                  .y = node.results[0],
                                  .keys = state_index(node, from, 5),
                                  .values = state_index(node, from, 6),
+                                 .rotation = static_cast<int>(gb_node_int(&node, GB_ATTRIBUTE_ROTATION)),
+                                 .value_rotation =
+                                     static_cast<int>(gb_node_int(&node, GB_ATTRIBUTE_VALUE_ROTATION)),
                                  .scale = static_cast<float>(gb_node_float(&node, GB_ATTRIBUTE_SCALE)),
                                  .window = static_cast<int>(gb_node_int(&node, GB_ATTRIBUTE_WINDOW)),
                                  .is_last = gb_is_last_with_state(&from.program, &node),
@@ -121,7 +128,7 @@ static operation attention(const gb_node &node, weights &from) {
     return [=](step &s) {
         std::vector<mx::array> parts;
         for (const slot_run &run : s.runs)
-            parts.push_back(attend(s, rule, run));
+            parts.push_back(rotated(attend(s, rule, run), rule.value_rotation));
         s.set(rule.y, joined(parts));
     };
 }
@@ -255,7 +262,7 @@ static operation count_tokens(const gb_node &node, weights &from) {
     require_input(from.program, node, 4, GB_ROLE_GENERATED_FROM);
     return [=, tokens = node.operands[0], counts = node.results[0]](step &s) {
         for (const slot_run &run : s.runs)
-            s.states.append(run.slot, history, of_run(s, tokens, run), run.start);
+            s.states.append(run.slot, history, s.states.rounded(history, of_run(s, tokens, run)), run.start);
         const int32_t *first = s.batch.generated_from, *last = first + s.row_count();
         if (std::all_of(first, last, [](int32_t position) { return position < 0; }))
             return;
