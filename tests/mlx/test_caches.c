@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whole programs with caches of codes, on the CPU and on MLX: the logits of every token of a text, whose
- * prompt comes in pieces that a ring's slack holds and in others that it does not, after a rewind, and where
- * each goes on with the session that the other one saved.
+ * Whole programs with caches of codes, on the CPU and on MLX: the logits of a text's tokens. Its prompt comes
+ * in pieces that a ring's slack holds and in others that it does not; there are rewinds, a copy and a
+ * snapshot; and each backend goes on with the session that the other one saved.
  */
 #include "base/file_map.h"
 #include "base/memory.h"
@@ -31,7 +31,8 @@ static side sides[SIDES];
 static int32_t text[TEXT];
 
 static void open_side(side *s, const gumbel_program *program, const char *backend) {
-    const gumbel_engine_options options = {.size = sizeof options, .backend = backend};
+    const gumbel_engine_options options = {
+        .size = sizeof options, .slots = 2, .snapshots = true, .backend = backend};
     memset(s, 0, sizeof *s);
     s->saved = temporary_path(backend);
     assert_ok(gumbel_engine_create(program, &options, &s->engine, &error), &error);
@@ -56,9 +57,29 @@ static void run(side *s, size_t first, size_t end) {
     }
 }
 
+/* Other tokens in a copy, which shares the memory of the session's states until then. */
+static void run_a_copy(const side *s) {
+    gumbel_session *copy;
+    assert_ok(gumbel_session_fork(s->session, &copy, &error), &error);
+    assert_ok(gumbel_session_append(copy, text, 12, &error), &error);
+    gumbel_session_destroy(copy);
+}
+
+/* Back to a snapshot, of which a ring has lost rows since. */
+static void go_back(side *s, size_t end) {
+    const uint32_t position = gumbel_session_position(s->session, NULL);
+    assert_ok(gumbel_session_snapshot(s->session, &error), &error);
+    assert_ok(gumbel_session_append(s->session, text + 7, end - position, &error), &error);
+    assert_ok(gumbel_session_rewind(s->session, position, &error), &error);
+}
+
 static void run_to_saved(side *s) {
     append(s, 0, 5);
-    run(s, 5, 30);
+    run(s, 5, 20);
+    run_a_copy(s);
+    run(s, 20, 25);
+    go_back(s, 70);
+    run(s, 25, 30);
     append(s, 30, 80); /* more than a ring has */
     run(s, 80, 90);
     assert_ok(gumbel_session_rewind(s->session, 86, &error), &error);
