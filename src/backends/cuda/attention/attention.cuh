@@ -24,7 +24,7 @@ struct cache {
 };
 
 /* How a cached number enters the products of tensor cores: as bfloat16, as that many terms of it, or as a
- * code of so many bits, which bfloat16 holds exactly. */
+ * code of so many bits, which float16 holds exactly. */
 enum cached_form : unsigned { NOT_THEIRS = 0, AS_BF16 = 1, AS_TWO_TERMS = 2, AS_CODES = 8 };
 
 template <unsigned FORM>

@@ -12,9 +12,10 @@ using namespace gb_cuda;
 
 constexpr unsigned MOST_STAGES = 6;
 
-/* Of a multiprocessor: rows of codes come so fast that one block would wait for its own threads. */
-template <unsigned FORM>
-constexpr unsigned BLOCKS_TOGETHER = HAS_CODES<FORM> ? 2 : 1;
+/* Of a multiprocessor: rows of codes come so fast that one block would wait for its own threads. A block that
+ * rounds its token's own row needs the registers of two. */
+template <unsigned FORM, bool APPENDS = false>
+constexpr unsigned BLOCKS_TOGETHER = HAS_CODES<FORM> && !APPENDS ? 2 : 1;
 
 struct decoding {
     attention a;
@@ -151,19 +152,18 @@ struct row_stage {
 
 /* A round of keys, of which `count` are the span's and number `own`, if there is one, is the token's own.
  * close: what is done when its softmax is, by the query's warp. */
-template <unsigned SIZE, unsigned FORM, typename Close>
+template <unsigned SIZE, unsigned FORM, bool APPENDS, typename Close>
 __device__ static void attend_round(row_stage<FORM> &ring, row_copies<SIZE, FORM> &copies,
-                                    const own_elements &elements, unsigned own, unsigned count,
+                                    const own_elements<FORM> &elements, unsigned own, unsigned count,
                                     unsigned queries, softmax &so_far, lane_sums<SIZE> &sums,
                                     round_memory<SIZE> &shared, Close close) {
     lane_keys<FORM> keys;
-    const bool has_own = own != NO_POSITION;
+    const bool has_own = APPENDS && own != NO_POSITION;
     wait_for_rows(ring.stages - 2);
     if (has_own)
         __syncthreads(); /* others have copied zeros there */
-    if constexpr (!HAS_CODES<FORM>)
-        if (has_own && has_own_key<SIZE>())
-            store_eight<SIZE, FORM>(ring.rows(), own, threadIdx.x, true, as_cached<FORM>(elements));
+    if (has_own && has_own_key<SIZE>())
+        store_own<SIZE, FORM>(ring.rows(), own, true, elements);
     __syncthreads();
     load_keys<SIZE, FORM>(ring.rows(), keys);
     score<SIZE, FORM>(keys, shared);
@@ -179,17 +179,15 @@ __device__ static void attend_round(row_stage<FORM> &ring, row_copies<SIZE, FORM
     wait_for_rows(ring.stages - 1);
     if (has_own)
         __syncthreads();
-    if constexpr (!HAS_CODES<FORM>)
-        if (has_own && has_own_value<SIZE>())
-            store_eight<SIZE, FORM>(ring.rows(), own, threadIdx.x - SIZE / 8, false,
-                                    as_cached<FORM>(elements));
+    if (has_own && has_own_value<SIZE>())
+        store_own<SIZE, FORM>(ring.rows(), own, false, elements);
     __syncthreads();
     add_values<SIZE, FORM>(ring.rows(), shared, sums);
     ring.next();
 }
 
 /* Goes through a piece, whose rows are on their way. */
-template <unsigned SIZE, unsigned FORM>
+template <unsigned SIZE, unsigned FORM, bool APPENDS>
 __device__ static void attend_piece(const decoding &d, const piece &p, const team_share &share,
                                     row_stage<FORM> &ring, row_copies<SIZE, FORM> &copies,
                                     decode_memory<SIZE> &shared) {
@@ -199,14 +197,13 @@ __device__ static void attend_piece(const decoding &d, const piece &p, const tea
     t.end = t.first + 1;
     positions_left left = positions_of(p, KEYS);
     const unsigned queries = count_of(t), place = share.team_with(p.round) * share.across + share.number;
-    const bool has_own = d.appends && left.end == p.spans.end;
-    own_elements own = {};
+    const bool has_own = APPENDS && d.appends && left.end == p.spans.end;
+    own_elements<FORM> own = {};
     if (has_own)
-        own = load_own<SIZE>(d.a, t);
-    stage_queries<SIZE>(d.a, t, shared.round);
-    if constexpr (!HAS_CODES<FORM>)
-        if (has_own)
-            append_own<SIZE, FORM>(d.a, t, own);
+        own = load_own<SIZE, FORM>(d.a, t);
+    stage_queries<SIZE, FORM>(d.a, t, shared.round);
+    if (has_own)
+        append_own<SIZE, FORM>(d.a, t, own);
     progress<SIZE> at = {};
     for (unsigned span = p.first; span < p.end; span++) {
         const unsigned after = left.j + p.spans.size * KEYS, end = after < left.end ? after : left.end;
@@ -214,12 +211,12 @@ __device__ static void attend_piece(const decoding &d, const piece &p, const tea
         at.of_span = {};
         for (; left.j < end; left.j += KEYS) {
             const bool is_last = left.j + KEYS >= end, adds_own = has_own && left.j + KEYS >= left.end;
-            attend_round<SIZE, FORM>(ring, copies, own, adds_own ? left.end - 1 - left.j : NO_POSITION,
-                                     end - left.j, queries, so_far, at.of_span, shared.round,
-                                     [&](const softmax &complete) {
-                                         if (is_last)
-                                             close_softmax<SIZE>(d, p, span, complete, place, at, shared);
-                                     });
+            attend_round<SIZE, FORM, APPENDS>(
+                ring, copies, own, adds_own ? left.end - 1 - left.j : NO_POSITION, end - left.j, queries,
+                so_far, at.of_span, shared.round, [&](const softmax &complete) {
+                    if (is_last)
+                        close_softmax<SIZE>(d, p, span, complete, place, at, shared);
+                });
         }
         close_span<SIZE, FORM>(d, p, span, queries, place, at, shared);
     }
@@ -230,8 +227,8 @@ __device__ static void attend_piece(const decoding &d, const piece &p, const tea
 
 /* ---- The kernel ---------------------------------------------------------------------------------------- */
 
-template <unsigned SIZE, unsigned FORM>
-static __global__ void __launch_bounds__(SPAN_THREADS, BLOCKS_TOGETHER<FORM>)
+template <unsigned SIZE, unsigned FORM, bool APPENDS>
+static __global__ void __launch_bounds__(SPAN_THREADS, BLOCKS_TOGETHER<FORM, APPENDS>)
     run_attention_decode(GB_GRID_CONSTANT decoding d) {
     GB_DYNAMIC_SHARED(uint8_t, memory);
     decode_memory<SIZE> &shared =
@@ -245,9 +242,7 @@ static __global__ void __launch_bounds__(SPAN_THREADS, BLOCKS_TOGETHER<FORM>)
     block_work work = {
         &d.a,     &shared.rounds, share.number, share.first_of(share.team), share.first_of(share.team + 1),
         d.appends};
-    row_copies<SIZE, FORM> copies = {};
-    copies.work = work;
-    copies.take_piece();
+    row_copies<SIZE, FORM> copies(work);
 #pragma unroll 1
     for (unsigned i = 0; i + 1 < d.stages; i++)
         copies.begin_next(memory, d.stages);
@@ -256,16 +251,16 @@ static __global__ void __launch_bounds__(SPAN_THREADS, BLOCKS_TOGETHER<FORM>)
     row_stage<FORM> ring = {memory, d.stages, 0};
     for (piece p = work.take(decode_shape<SIZE>::KEYS); p.first < p.end;
          p = work.take(decode_shape<SIZE>::KEYS))
-        attend_piece<SIZE, FORM>(d, p, share, ring, copies, shared);
+        attend_piece<SIZE, FORM, APPENDS>(d, p, share, ring, copies, shared);
     wait_for_rows(0);
 }
 
 /* ---- Launching ----------------------------------------------------------------------------------------- */
 
 /* Teams of as many blocks as the multiprocessors have at a time, but not more than there can be spans. */
-static unsigned count_blocks(const attention &a) {
+static unsigned count_blocks(const attention &a, bool appends) {
     const size_t across = a.keys.heads * a.parts, spans = a.tokens * MOST_SPANS;
-    const size_t together = a.form == AS_CODES ? BLOCKS_TOGETHER<AS_CODES> : 1;
+    const size_t together = a.form == AS_CODES && !appends ? BLOCKS_TOGETHER<AS_CODES> : 1;
     const size_t most = gb_cuda_find_facts()->multiprocessors * together / across,
                  teams = most > 0 ? most : 1;
     return (unsigned)((spans < teams ? spans : teams) * across);
@@ -274,7 +269,7 @@ static unsigned count_blocks(const attention &a) {
 uint64_t gb_cuda::attend_decode_scratch(const attention &a) {
     attention tiled = a;
     set_tiles(tiled, SPAN_QUERIES);
-    return (uint64_t)count_blocks(tiled) * MOST_SPANS * SPAN_QUERIES *
+    return (uint64_t)count_blocks(tiled, false) * MOST_SPANS * SPAN_QUERIES *
            (a.values.size * sizeof(float) + sizeof(softmax));
 }
 
@@ -317,8 +312,16 @@ bool gb_cuda::decode_fits(const attention &a) {
 }
 
 template <unsigned SIZE, unsigned FORM>
+static auto kernel_for(bool appends) {
+    if constexpr (HAS_CODES<FORM>)
+        if (!appends)
+            return run_attention_decode<SIZE, FORM, false>;
+    return run_attention_decode<SIZE, FORM, true>;
+}
+
+template <unsigned SIZE, unsigned FORM>
 static void launch_decode(decoding d, unsigned blocks, gb_cuda_launch_list *launches) {
-    const auto kernel = run_attention_decode<SIZE, FORM>;
+    const auto kernel = kernel_for<SIZE, FORM>(d.appends);
     d.stages = count_stages<SIZE, FORM>();
     add_launch(launches, "attention_decode", kernel, blocks, SPAN_THREADS, shared_bytes<SIZE, FORM>(d.stages),
                d);
@@ -341,15 +344,17 @@ void gb_cuda::attend_decode(attention a, const prepared_rows &prepared, const gb
     set_tiles(a, SPAN_QUERIES);
     a.tile_tokens = 1;
     decoding d = {};
-    /* Else several blocks read what one stores, or its codes are to be found first. */
-    d.appends = a.parts == 1 && a.run_count == a.tokens && a.form != AS_CODES;
+    /* Else several blocks read what one stores, or a warp would rotate keys and values in different ways.
+     * With several tokens a launch before costs less than such blocks do. */
+    d.appends = a.parts == 1 && a.run_count == a.tokens && a.keys.rotation == a.values.rotation &&
+                (a.form != AS_CODES || a.tokens == 1);
     d.prepared = prepared;
     if (!d.appends)
         append_to_caches(a, launches);
     for (size_t first = 0; first < a.tokens; first += SPAN_THREADS) {
         d.a = some_tokens(a, first, a.tokens - first < SPAN_THREADS ? a.tokens - first : SPAN_THREADS);
         d.first_row = first;
-        const unsigned blocks = count_blocks(d.a);
+        const unsigned blocks = count_blocks(d.a, d.appends);
         d.parts = parts_in(scratch, d.a, blocks);
         with_shape(a, [&](auto size, auto form) {
             launch_decode<decltype(size)::value, decltype(form)::value>(d, blocks, launches);

@@ -3,13 +3,15 @@
  * A round of keys of a decode token, from shared memory (attention_rows.cuh): scores, weights and the sum of
  * values for up to eight query heads of a kv head. Queries and weights enter the products as two bfloat16
  * terms, high + low, which keep 16 bits. Cached rows are bfloat16, or float32, which enter as two terms as
- * well, without the product of the low ones, or codes, which enter as they are: products of keys are scaled
- * by unit of 32 elements, and weights before they meet values.
+ * well, without the product of the low ones, or codes. These are exact as float16, and queries and
+ * weights are one term of it then: products of keys are scaled by unit of 32 elements, and weights before
+ * they meet values.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_ATTENTION_ATTENTION_ROUND_CUH
 #define GUMBEL_BACKENDS_CUDA_ATTENTION_ATTENTION_ROUND_CUH
 
 #include "backends/cuda/attention/attention_rows.cuh"
+#include "backends/cuda/device/mma_half.cuh"
 #include "backends/cuda/gemm/int8/hadamard.cuh"
 
 namespace gb_cuda {
@@ -21,8 +23,8 @@ struct softmax {
     float largest, sum;
 };
 
-/* A query's scores, of each part of the elements; its weights lie where its first scores were: in two terms,
- * or as they are where scales come to them. */
+/* A query's scores, of each part of the elements; its weights, in one term or two, lie where its first scores
+ * were. */
 template <unsigned SIZE>
 struct round_memory {
     using shape = decode_shape<SIZE>;
@@ -63,18 +65,28 @@ __device__ inline void load_keys(const uint8_t *rows, lane_keys<FORM> &keys) {
 
 /* ---- Products ------------------------------------------------------------------------------------------ */
 
-/* Eight numbers as words of bfloat16, and what rounding left of them. */
+/* Terms of a query's number and of a weight: beside codes, which are off by more, one of float16 is enough.
+ */
+template <unsigned FORM>
+constexpr unsigned SPLITS_OF = HAS_CODES<FORM> ? 1 : SPLITS;
+
+/* Eight numbers as words of their terms. */
+template <unsigned FORM>
 __device__ inline void split_eight(const float x[8], uint32_t words[SPLITS][4]) {
 #pragma unroll
     for (unsigned w = 0; w < 4; w++) {
-        words[0][w] = pack_bf16(x[2 * w], x[2 * w + 1]);
-        words[1][w] = pack_rest(words[0][w], x[2 * w], x[2 * w + 1]);
+        if constexpr (HAS_CODES<FORM>) {
+            words[0][w] = pack_half(x[2 * w], x[2 * w + 1]);
+        } else {
+            words[0][w] = pack_bf16(x[2 * w], x[2 * w + 1]);
+            words[1][w] = pack_rest(words[0][w], x[2 * w], x[2 * w + 1]);
+        }
     }
 }
 
 /* The queries as the second matrix of multiply_add, scaled, and rotated as the keys are: lane l has of query
  * l / 4 elements 8 (l mod 4) .. of each unit of 32. Queries that are not there are zeros. A warp has one. */
-template <unsigned SIZE>
+template <unsigned SIZE, unsigned FORM>
 __device__ inline void stage_queries(const attention &a, const query_tile &t, round_memory<SIZE> &shared) {
     constexpr float LOG2_E = 1.44269504f; /* weights are powers of 2 */
     const unsigned q = threadIdx.x / WARP;
@@ -99,9 +111,9 @@ __device__ inline void stage_queries(const attention &a, const query_tile &t, ro
         for (unsigned i = 0; i < 8; i++)
             x[i] *= scale;
         uint32_t words[SPLITS][4];
-        split_eight(x, words);
+        split_eight<FORM>(x, words);
 #pragma unroll
-        for (unsigned s = 0; s < SPLITS; s++)
+        for (unsigned s = 0; s < SPLITS_OF<FORM>; s++)
             if (is_there)
                 shared.query[number / 4][s][q * 4 + number % 4] =
                     uint4{words[s][0], words[s][1], words[s][2], words[s][3]};
@@ -115,12 +127,13 @@ __device__ inline uint2 two_words(const eight<TERMS> &of, unsigned w) {
     return w % 2 ? uint2{four.z, four.w} : uint2{four.x, four.y};
 }
 
-/* Codes in bytes 0 and 2 of a word as bfloat16: its low seven bits are of 128 + .., and 128 or, of a negative
- * code, 256 is taken off. */
-__device__ inline uint32_t widen_codes(uint32_t bytes) {
-    const uint32_t low = mask_and_set<0x007f007f, 0x43004300>(bytes),
-                   offset = mask_and_set<0x00800080, 0x43004300>(bytes);
-    return multiply_add_bf16(offset, 0xbf80bf80, low);
+/* c += a b, of what cached numbers of the form are on tensor cores. */
+template <unsigned FORM>
+__device__ inline void multiply_add_cached(float c[4], const uint32_t a[4], uint32_t b0, uint32_t b1) {
+    if constexpr (HAS_CODES<FORM>)
+        multiply_add_half(c, a, b0, b1);
+    else
+        multiply_add(c, a, b0, b1);
 }
 
 /* How many terms of a cached number a product takes. */
@@ -156,12 +169,12 @@ __device__ inline void score_unit(const eight<FORM> keys[2], const uint4 (*query
     take_keys<FORM>(keys, 0, first);
     take_keys<FORM>(keys, 1, second);
 #pragma unroll
-    for (unsigned s = 0; s < SPLITS; s++) {
+    for (unsigned s = 0; s < SPLITS_OF<FORM>; s++) {
         const uint4 four = query[s][threadIdx.x % WARP];
 #pragma unroll
         for (unsigned term = 0; term < TERMS && s + term < SPLITS; term++) {
-            multiply_add(sums[s + term], first[term], four.x, four.y);
-            multiply_add(sums[s + term], second[term], four.z, four.w);
+            multiply_add_cached<FORM>(sums[s + term], first[term], four.x, four.y);
+            multiply_add_cached<FORM>(sums[s + term], second[term], four.z, four.w);
         }
     }
 }
@@ -185,8 +198,7 @@ __device__ inline void score(const lane_keys<FORM> &keys, round_memory<SIZE> &sh
             score_unit<SIZE, FORM>(keys.of[u], shared.query[depth * 4 + u], of_unit);
 #pragma unroll
             for (unsigned i = 0; i < 4; i++)
-                sums[0][i] =
-                    fmaf(of_unit[0][i] + of_unit[1][i], scale_of_unit(keys.scales[i / 2], u), sums[0][i]);
+                sums[0][i] = fmaf(of_unit[0][i], scale_of_unit(keys.scales[i / 2], u), sums[0][i]);
         } else {
             score_unit<SIZE, FORM>(keys.of[u], shared.query[depth * 4 + u], sums);
         }
@@ -221,10 +233,10 @@ __device__ inline void weigh(round_memory<SIZE> &shared, unsigned count, softmax
     for (unsigned i = 0; i < KEYS / WARP; i++) {
         const unsigned j = lane + i * WARP;
         const float weight = exp2_fast(scores[i] - largest);
-        const uint32_t high = pack_bf16(weight, 0);
         if constexpr (HAS_CODES<FORM>) {
-            shared.scores[0][q][j] = weight;
+            shared.weights(0, q)[j] = (uint16_t)pack_half(weight, 0);
         } else {
+            const uint32_t high = pack_bf16(weight, 0);
             shared.weights(0, q)[j] = (uint16_t)high;
             shared.weights(1, q)[j] = (uint16_t)pack_bf16(weight - low_bf16(high), 0);
         }
@@ -265,26 +277,24 @@ __device__ inline void take_values(const lane_value<SIZE, FORM> values[4], unsig
     }
 }
 
-/* The weights of four keys of a lane's query, in two terms, as they count for the values' group that has the
- * lane's element. rows: of the round's values. */
+/* The weights of four keys of a lane's query: in two terms, or float16 as they count for the values' group
+ * that has the lane's element, whose scales are float16 as well. rows: of the round's values. */
 template <unsigned SIZE, unsigned FORM>
 __device__ inline void take_weights(const uint8_t *rows, const round_memory<SIZE> &shared, unsigned key,
                                     unsigned element, uint2 to[SPLITS]) {
     const unsigned q = threadIdx.x % WARP / 4;
+#pragma unroll
+    for (unsigned s = 0; s < SPLITS_OF<FORM>; s++)
+        to[s] = *reinterpret_cast<const uint2 *>(shared.weights(s, q) + key);
     if constexpr (HAS_CODES<FORM>) {
         const uint8_t *scales = rows + decode_shape<SIZE>::KEYS * STAGED_BYTES<SIZE, FORM> +
                                 key * SCALE_BYTES<SIZE> + element / GB_CODE_GROUP * 2;
-        const float4 four = *reinterpret_cast<const float4 *>(&shared.scores[0][q][key]);
-        float x[4] = {four.x, four.y, four.z, four.w};
+        uint32_t half[4];
 #pragma unroll
         for (unsigned k = 0; k < 4; k++)
-            x[k] *= low_half(*reinterpret_cast<const uint16_t *>(scales + k * SCALE_BYTES<SIZE>));
-        to[0] = uint2{pack_bf16(x[0], x[1]), pack_bf16(x[2], x[3])};
-        to[1] = uint2{pack_rest(to[0].x, x[0], x[1]), pack_rest(to[0].y, x[2], x[3])};
-    } else {
-#pragma unroll
-        for (unsigned s = 0; s < SPLITS; s++)
-            to[s] = *reinterpret_cast<const uint2 *>(shared.weights(s, q) + key);
+            half[k] = *reinterpret_cast<const uint16_t *>(scales + k * SCALE_BYTES<SIZE>);
+        to[0].x = multiply_half(to[0].x, half[0] | half[1] << 16);
+        to[0].y = multiply_half(to[0].y, half[2] | half[3] << 16);
     }
 }
 
@@ -312,7 +322,7 @@ __device__ inline void add_values(const uint8_t *rows, const round_memory<SIZE> 
     for (unsigned key = 0; key < shape::KEYS; key += 16) {
         const unsigned of_lane = key + lane % 4 * 4;
         lane_value<SIZE, FORM> values[4];
-        uint2 weights[SPLITS];
+        uint2 weights[SPLITS] = {};
 #pragma unroll
         for (unsigned i = 0; i < 4; i++)
             values[i] = load_value<SIZE, FORM>(rows, of_lane + i);
@@ -323,10 +333,10 @@ __device__ inline void add_values(const uint8_t *rows, const round_memory<SIZE> 
                 take_weights<SIZE, FORM>(rows, shared, of_lane, element_of_lane<SIZE, FORM>(i), weights);
             take_values<SIZE, FORM>(values, i, pairs);
 #pragma unroll
-            for (unsigned s = 0; s < SPLITS; s++)
+            for (unsigned s = 0; s < SPLITS_OF<FORM>; s++)
 #pragma unroll
                 for (unsigned term = 0; term < TERMS && s + term < SPLITS; term++)
-                    multiply_add(sums.y[i], pairs[term], weights[s].x, weights[s].y);
+                    multiply_add_cached<FORM>(sums.y[i], pairs[term], weights[s].x, weights[s].y);
         }
     }
 }

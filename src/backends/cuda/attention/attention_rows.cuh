@@ -8,6 +8,7 @@
 #define GUMBEL_BACKENDS_CUDA_ATTENTION_ATTENTION_ROWS_CUH
 
 #include "backends/cuda/attention/attention_share.cuh"
+#include "backends/cuda/attention/store_codes.cuh"
 #include "backends/cuda/device/tiles.cuh"
 
 namespace gb_cuda {
@@ -159,9 +160,12 @@ __device__ inline lane_value<SIZE, FORM> load_value(const uint8_t *rows, unsigne
 
 /* ---- The token's own row ------------------------------------------------------------------------------- */
 
-/* A thread's eight elements of the token's own key or value; zeros in threads that have none. */
+/* A thread's eight elements of the token's own key or value as the caches have them, of codes the group's
+ * scale too; zeros in threads that have none. */
+template <unsigned FORM>
 struct own_elements {
-    float4 four[2];
+    eight<FORM> of;
+    uint16_t scale;
 };
 
 template <unsigned SIZE>
@@ -174,42 +178,71 @@ __device__ inline bool has_own_value() {
     return threadIdx.x >= SIZE / 8 && threadIdx.x < 2 * SIZE / 8;
 }
 
+/* Number of the thread's eight elements in its row. */
 template <unsigned SIZE>
-__device__ inline own_elements load_own(const attention &a, const query_tile &t) {
-    own_elements own = {};
-    if (threadIdx.x >= 2 * SIZE / 8)
-        return own;
-    const float4 *x = reinterpret_cast<const float4 *>(has_own_key<SIZE>() ? a.key : a.value) +
-                      ((t.first * a.keys.heads + t.kv_head) * (SIZE / 8) + threadIdx.x % (SIZE / 8)) * 2;
-    own.four[0] = x[0];
-    own.four[1] = x[1];
+__device__ inline unsigned own_number() {
+    return threadIdx.x % (SIZE / 8);
+}
+
+/* Of whole warps, if those of codes are rotated alike. */
+template <unsigned FORM>
+__device__ inline own_elements<FORM> as_cached(float x[8], const cache &c) {
+    own_elements<FORM> own = {};
+    if constexpr (HAS_CODES<FORM>) {
+        rotate_eight(x, c.rotation);
+        const lane_codes codes = round_group(x, GB_Q8);
+        own.of.codes = uint2{codes.bytes[0], codes.bytes[1]};
+        own.scale = codes.scale;
+    } else if constexpr (FORM == AS_TWO_TERMS) {
+        for (unsigned i = 0; i < 2; i++)
+            own.of.words[i] = uint4{gb_float_bits(x[4 * i]), gb_float_bits(x[4 * i + 1]),
+                                    gb_float_bits(x[4 * i + 2]), gb_float_bits(x[4 * i + 3])};
+    } else {
+        own.of.words[0] =
+            uint4{pack_bf16(x[0], x[1]), pack_bf16(x[2], x[3]), pack_bf16(x[4], x[5]), pack_bf16(x[6], x[7])};
+    }
     return own;
 }
 
-/* As the caches have them. */
-template <unsigned TERMS>
-__device__ inline eight<TERMS> as_cached(const own_elements &own) {
-    const float4 *x = own.four;
-    if constexpr (TERMS > 1)
-        return {{uint4{gb_float_bits(x[0].x), gb_float_bits(x[0].y), gb_float_bits(x[0].z),
-                       gb_float_bits(x[0].w)},
-                 uint4{gb_float_bits(x[1].x), gb_float_bits(x[1].y), gb_float_bits(x[1].z),
-                       gb_float_bits(x[1].w)}}};
-    else
-        return {{uint4{pack_bf16(x[0].x, x[0].y), pack_bf16(x[0].z, x[0].w), pack_bf16(x[1].x, x[1].y),
-                       pack_bf16(x[1].z, x[1].w)}}};
+template <unsigned SIZE, unsigned FORM>
+__device__ inline own_elements<FORM> load_own(const attention &a, const query_tile &t) {
+    if (threadIdx.x >= 2 * SIZE / 8)
+        return own_elements<FORM>{};
+    const bool is_key = has_own_key<SIZE>();
+    const float4 *four = reinterpret_cast<const float4 *>(is_key ? a.key : a.value) +
+                         ((t.first * a.keys.heads + t.kv_head) * (SIZE / 8) + own_number<SIZE>()) * 2;
+    const float4 first = four[0], second = four[1];
+    float x[8] = {first.x, first.y, first.z, first.w, second.x, second.y, second.z, second.w};
+    return as_cached<FORM>(x, is_key ? a.keys : a.values);
 }
 
 /* They go to the caches. */
-template <unsigned SIZE, unsigned TERMS>
-__device__ inline void append_own(const attention &a, const query_tile &t, const own_elements &own) {
+template <unsigned SIZE, unsigned FORM>
+__device__ inline void append_own(const attention &a, const query_tile &t, const own_elements<FORM> &own) {
     if (threadIdx.x >= 2 * SIZE / 8)
         return;
     const cache &c = has_own_key<SIZE>() ? a.keys : a.values;
-    const unsigned row = (unsigned)a.positions[t.first] % (unsigned)c.capacity;
-    auto *slot = reinterpret_cast<eight<TERMS> *>(c.data + (size_t)a.slots[t.first] * c.slot_bytes);
-    const eight<TERMS> mine = as_cached<TERMS>(own);
-    slot[(row * c.heads + t.kv_head) * (SIZE / 8) + threadIdx.x % (SIZE / 8)] = mine;
+    const size_t row = (size_t)a.positions[t.first] % c.capacity;
+    uint8_t *head = c.data + (size_t)a.slots[t.first] * c.slot_bytes + row * row_bytes(c) +
+                    t.kv_head * STAGED_BYTES<SIZE, FORM>;
+    reinterpret_cast<eight<FORM> *>(head)[own_number<SIZE>()] = own.of;
+    if (HAS_CODES<FORM> && own_number<SIZE>() % 4 == 0)
+        reinterpret_cast<uint16_t *>(head + scales_behind(c, t.kv_head))[own_number<SIZE>() / 4] = own.scale;
+}
+
+/* And to a stage's row. */
+template <unsigned SIZE, unsigned FORM>
+__device__ inline void store_own(uint8_t *rows, unsigned row, bool is_key, const own_elements<FORM> &own) {
+    const unsigned number = own_number<SIZE>();
+    if constexpr (HAS_CODES<FORM>) {
+        *reinterpret_cast<uint2 *>(rows + place_in_row<SIZE, FORM>(row, number / 2, is_key) +
+                                   number % 2 * 8) = own.of.codes;
+        if (number % 4 == 0)
+            *reinterpret_cast<uint16_t *>(rows + decode_shape<SIZE>::KEYS * STAGED_BYTES<SIZE, FORM> +
+                                          row * SCALE_BYTES<SIZE> + number / 4 * 2) = own.scale;
+    } else {
+        store_eight<SIZE, FORM>(rows, row, number, is_key, own.of);
+    }
 }
 
 /* ---- The ring ------------------------------------------------------------------------------------------ */
@@ -251,6 +284,17 @@ struct row_copies {
     unsigned row;                 /* of position at.j, in the ring of the cache */
     unsigned stage;               /* the next one */
     bool are_values;
+    unsigned stride;         /* bytes from a row of the cache to the next one */
+    unsigned mine, of_scale; /* from a round's first row to the thread's bytes, and to its scales */
+
+    __device__ explicit row_copies(const block_work &of)
+        : work(of), at(), row(0), stage(0), are_values(false) {
+        stride = (unsigned)row_bytes(work.a->keys);
+        mine = threadIdx.x / IN_ROW * stride + threadIdx.x % IN_ROW * 16;
+        of_scale = (unsigned)scales_behind(work.a->keys, heads_of(*work.a, work.across).kv_head) +
+                   threadIdx.x / PIECES * stride + threadIdx.x % PIECES * PIECE;
+        take_piece();
+    }
 
     /* Goes to the next piece, if there is one. */
     __device__ void take_piece() {
@@ -280,68 +324,66 @@ struct row_copies {
         stage = stage + 1 < stages ? stage + 1 : 0;
     }
 
-    /* Bytes from a row of the cache to the next one. */
-    __device__ size_t stride() const {
-        constexpr size_t IN_ROW_OF_HEAD =
-            STAGED_BYTES<SIZE, FORM> + (HAS_CODES<FORM> ? SCALE_BYTES<SIZE> : 0);
-        return work.a->keys.heads * IN_ROW_OF_HEAD;
-    }
-
     __device__ void copy_rows(const uint8_t *head, uint8_t *to) const {
         constexpr unsigned KEYS = decode_shape<SIZE>::KEYS;
         if (row + KEYS <= work.a->keys.capacity && at.j + KEYS <= at.end && at.j + KEYS <= own)
-            copy_whole_round(head, to);
+            copy_whole_round(head + (size_t)row * stride, to);
         else
             copy_some(head, to);
-        if constexpr (HAS_CODES<FORM>)
-            copy_scales(head + scales_behind(work.a->keys, heads_of(*work.a, work.across).kv_head),
-                        to + KEYS * STAGED_BYTES<SIZE, FORM>);
     }
 
     /* A thread's bytes of one of its rows: as many rows are copied at a time. */
     static constexpr unsigned IN_ROW = STAGED_BYTES<SIZE, FORM> / 16, AT_ONCE = SPAN_THREADS / IN_ROW;
+    /* And of a row's scales. */
+    static constexpr unsigned PIECE = SCALE_BYTES<SIZE> < 16 ? 8 : 16, PIECES = SCALE_BYTES<SIZE> / PIECE;
+    static_assert(decode_shape<SIZE>::KEYS * PIECES <= SPAN_THREADS, "a thread has one piece of scales");
 
     __device__ unsigned place_of(unsigned key) const {
         return place_in_row<SIZE, FORM>(key, threadIdx.x % IN_ROW, !are_values);
     }
 
-    __device__ void copy_whole_round(const uint8_t *head, uint8_t *to) const {
-        const unsigned first = threadIdx.x / IN_ROW;
-        const uint8_t *from = head + threadIdx.x % IN_ROW * 16 + (row + first) * stride();
+    __device__ void copy_scales(const uint8_t *from, uint8_t *to, bool is_there) const {
+        if (!HAS_CODES<FORM> || threadIdx.x >= decode_shape<SIZE>::KEYS * PIECES)
+            return;
+        uint8_t *place = to + decode_shape<SIZE>::KEYS * STAGED_BYTES<SIZE, FORM> + threadIdx.x * PIECE;
+        if constexpr (PIECE == 8)
+            copy_8(place, from + of_scale, is_there);
+        else
+            copy_16(place, from + of_scale, is_there);
+    }
+
+    __device__ void copy_whole_round(const uint8_t *rows, uint8_t *to) const {
+        const uint8_t *from = rows + mine;
 #pragma unroll
         for (unsigned i = 0; i < decode_shape<SIZE>::KEYS / AT_ONCE; i++) {
-            copy_16(to + place_of(first + i * AT_ONCE), from, true);
-            from += AT_ONCE * stride();
+            copy_16(to + place_of(threadIdx.x / IN_ROW + i * AT_ONCE), from, true);
+            from += AT_ONCE * stride;
         }
+        copy_scales(rows, to, true);
     }
 
     /* Whether the round's key is one that is copied: rows past the end are zeros, and so is the token's own
-     * one, over which store_eight puts it. */
+     * one, over which store_own puts it. */
     __device__ bool is_copied(unsigned key) const {
         return at.j + key < at.end && at.j + key != own;
     }
 
-    __device__ size_t offset_of(unsigned key) const {
+    /* Where a round's first row would lie whose key `key` is at its place, around the end of a ring. */
+    __device__ const uint8_t *rows_for(unsigned key, const uint8_t *head) const {
         const unsigned capacity = (unsigned)work.a->keys.capacity;
-        return is_copied(key) ? (row + key < capacity ? row + key : row + key - capacity) * stride() : 0;
+        const int first = (int)(row + key < capacity ? row : row - capacity);
+        return head + (is_copied(key) ? first : -(int)key) * (long long)stride;
     }
 
     __device__ void copy_some(const uint8_t *head, uint8_t *to) const {
 #pragma unroll 1
-        for (unsigned key = threadIdx.x / IN_ROW; key < decode_shape<SIZE>::KEYS; key += AT_ONCE)
-            copy_16(to + place_of(key), head + threadIdx.x % IN_ROW * 16 + offset_of(key), is_copied(key));
-    }
-
-    __device__ void copy_scales(const uint8_t *scales, uint8_t *to) const {
-        constexpr unsigned PIECE = SCALE_BYTES<SIZE> < 16 ? 8 : 16, PIECES = SCALE_BYTES<SIZE> / PIECE;
-        const unsigned key = threadIdx.x / PIECES, at_byte = threadIdx.x % PIECES * PIECE;
-        if (key >= decode_shape<SIZE>::KEYS)
-            return;
-        if constexpr (PIECE == 8)
-            copy_8(to + key * SCALE_BYTES<SIZE> + at_byte, scales + offset_of(key) + at_byte, is_copied(key));
-        else
-            copy_16(to + key * SCALE_BYTES<SIZE> + at_byte, scales + offset_of(key) + at_byte,
+        for (unsigned i = 0; i < decode_shape<SIZE>::KEYS / AT_ONCE; i++) {
+            const unsigned key = threadIdx.x / IN_ROW + i * AT_ONCE;
+            copy_16(to + place_of(key), rows_for(key, head) + mine + i * AT_ONCE * (size_t)stride,
                     is_copied(key));
+        }
+        const unsigned key = threadIdx.x / PIECES;
+        copy_scales(rows_for(key, head), to, is_copied(key));
     }
 
     __device__ void next_round() {
