@@ -172,14 +172,18 @@ static void chunks_change_no_tokens_of_shared_keys(void **unused) {
     gumbel_program_close(program);
 }
 
-/* Heads of 128 and 256, in rings and in a full cache. */
+/* Heads of 128 and 256, in rings and in a full cache; prompts of a token more than the window, of two
+ * windows, and of a window and a chunk. */
 static void chunks_change_no_tokens_of_codes(void **unused) {
     (void)unused;
-    static const char *const caches[] = {"q8", "q4", "q4-all"};
+    enum { WINDOW = 8, CHUNK = 64 };
+    static const size_t lengths[] = {WINDOW + 1, 2 * WINDOW, WINDOW + CHUNK, 100};
+    static const char *const caches[] = {"bfloat16", "q8", "q4", "q4-all"};
     for (size_t i = 0; i < sizeof caches / sizeof *caches; i++) {
         gumbel_program *program =
             export_random_program("small_heads.json", (gumbel_export_options){.cache = caches[i]});
-        compare(program, (const uint32_t[]){7, 64, 128}, 3, 100);
+        for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++)
+            compare(program, (const uint32_t[]){7, 64, 128}, 3, lengths[l]);
         gumbel_program_close(program);
     }
 }
