@@ -297,6 +297,41 @@ static void test_wrong_calls(void **state) {
 
 #define each(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
+/* Greedily behind a token. */
+static gumbel_result step_behind(gumbel_session *which, int32_t token) {
+    const gumbel_sampling greedy = {.size = sizeof greedy, .temperature = 0, .top_p = 1};
+    gumbel_result result = {.size = sizeof result};
+    const gumbel_request request = {.size = sizeof request,
+                                    .session = which,
+                                    .tokens = &token,
+                                    .token_count = 1,
+                                    .sampling = &greedy,
+                                    .wants_logprob = true,
+                                    .result = &result};
+    assert_ok(gumbel_step(engine, &request, 1, &error), &error);
+    return result;
+}
+
+/* Going back farther than rings have slack runs more of the answer again than they have room for at once. */
+static void test_answer_run_again(void **state) {
+    (void)state;
+    enum { BACK_TO = 15 };
+    int32_t ids[GENERATED], again[GENERATED];
+    gumbel_session *other;
+    gumbel_finish finish;
+    assert_ok(gumbel_session_create(engine, &other, &error), &error);
+    gumbel_session_set_seed(session, 5);
+    gumbel_session_set_seed(other, 5);
+    assert_int_equal(generate(session, prompt, PROMPT, GENERATED, ids, &finish), GENERATED);
+    assert_int_equal(generate(other, prompt, PROMPT, BACK_TO + 1, again, &finish), BACK_TO + 1);
+    assert_memory_equal(again, ids, (BACK_TO + 1) * sizeof *ids);
+    assert_ok(gumbel_session_rewind(session, PROMPT + BACK_TO, &error), &error);
+    const gumbel_result found = step_behind(session, ids[BACK_TO]),
+                        expected = step_behind(other, ids[BACK_TO]);
+    assert_int_equal(found.token, expected.token);
+    assert_memory_equal(&found.logprob, &expected.logprob, sizeof found.logprob);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         each(test_slots),
@@ -304,6 +339,7 @@ int main(void) {
         each(test_seed_wraps_and_is_drawn),
         each(test_loop_equals_steps),
         each(test_turns),
+        each(test_answer_run_again),
         each(test_context_end),
         each(test_cancel),
         each(test_save_and_load),
