@@ -24,7 +24,7 @@ struct cache {
 };
 
 /* How a cached number enters the products of tensor cores: as bfloat16, as that many terms of it, or as a
- * code of so many bits, which float16 holds exactly. */
+ * code of so many bits, which float16 and bfloat16 hold exactly. */
 enum cached_form : unsigned { NOT_THEIRS = 0, AS_BF16 = 1, AS_TWO_TERMS = 2, AS_CODES = 8 };
 
 template <unsigned FORM>
@@ -45,6 +45,7 @@ struct attention {
     unsigned form;                    /* cached_form */
 };
 
+/* Of so many elements, without scales. */
 __host__ __device__ inline size_t bytes_of(gb_dtype dtype, size_t elements) {
     return gb_dtype_has_codes(dtype) ? gb_code_bytes(dtype, elements) : elements * (dtype == GB_F32 ? 4 : 2);
 }

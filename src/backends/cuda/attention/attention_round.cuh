@@ -3,9 +3,9 @@
  * A round of keys of a decode token, from shared memory (attention_rows.cuh): scores, weights and the sum of
  * values for up to eight query heads of a kv head. Queries and weights enter the products as two bfloat16
  * terms, high + low, which keep 16 bits. Cached rows are bfloat16, or float32, which enter as two terms as
- * well, without the product of the low ones, or codes. These are exact as float16, and queries and
- * weights are one term of it then: products of keys are scaled by unit of 32 elements, and weights before
- * they meet values.
+ * well, without the product of the low ones, or codes, which are exact: beside keys of these queries are
+ * float16, beside values weights are one bfloat16. Scores are scaled by unit of 32 elements, and weights by
+ * the scale of their values.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_ATTENTION_ATTENTION_ROUND_CUH
 #define GUMBEL_BACKENDS_CUDA_ATTENTION_ATTENTION_ROUND_CUH
@@ -65,10 +65,15 @@ __device__ inline void load_keys(const uint8_t *rows, lane_keys<FORM> &keys) {
 
 /* ---- Products ------------------------------------------------------------------------------------------ */
 
-/* Terms of a query's number and of a weight: beside codes, which are off by more, one of float16 is enough.
- */
+/* Terms of a query's number and of a weight: beside codes, which are off by more, one is enough. */
 template <unsigned FORM>
 constexpr unsigned SPLITS_OF = HAS_CODES<FORM> ? 1 : SPLITS;
+
+/* The nearest number that float16 has, and NaN of NaN. */
+__device__ inline float within_half(float x) {
+    constexpr float MOST = 65504;
+    return x > MOST ? MOST : x < -MOST ? -MOST : x;
+}
 
 /* Eight numbers as words of their terms. */
 template <unsigned FORM>
@@ -76,7 +81,7 @@ __device__ inline void split_eight(const float x[8], uint32_t words[SPLITS][4]) 
 #pragma unroll
     for (unsigned w = 0; w < 4; w++) {
         if constexpr (HAS_CODES<FORM>) {
-            words[0][w] = pack_half(x[2 * w], x[2 * w + 1]);
+            words[0][w] = pack_half(within_half(x[2 * w]), within_half(x[2 * w + 1]));
         } else {
             words[0][w] = pack_bf16(x[2 * w], x[2 * w + 1]);
             words[1][w] = pack_rest(words[0][w], x[2 * w], x[2 * w + 1]);
@@ -127,13 +132,21 @@ __device__ inline uint2 two_words(const eight<TERMS> &of, unsigned w) {
     return w % 2 ? uint2{four.z, four.w} : uint2{four.x, four.y};
 }
 
-/* c += a b, of what cached numbers of the form are on tensor cores. */
+/* c += a b, of what keys and queries are on tensor cores. */
 template <unsigned FORM>
-__device__ inline void multiply_add_cached(float c[4], const uint32_t a[4], uint32_t b0, uint32_t b1) {
+__device__ inline void multiply_add_keys(float c[4], const uint32_t a[4], uint32_t b0, uint32_t b1) {
     if constexpr (HAS_CODES<FORM>)
         multiply_add_half(c, a, b0, b1);
     else
         multiply_add(c, a, b0, b1);
+}
+
+/* Codes in bytes 0 and 2 of a word as bfloat16, which holds them exactly too: its low seven bits are of
+ * 128 + .., and 128 or, of a negative code, 256 is taken off. */
+__device__ inline uint32_t widen_to_bf16(uint32_t bytes) {
+    const uint32_t low = mask_and_set<0x007f007f, 0x43004300>(bytes),
+                   offset = mask_and_set<0x00800080, 0x43004300>(bytes);
+    return multiply_add_bf16(offset, 0xbf80bf80, low);
 }
 
 /* How many terms of a cached number a product takes. */
@@ -147,7 +160,7 @@ __device__ inline void take_keys(const eight<FORM> keys[2], unsigned h, uint32_t
     for (unsigned i = 0; i < 4; i++) {
         if constexpr (HAS_CODES<FORM>) {
             const uint32_t four = h ? keys[i % 2].codes.y : keys[i % 2].codes.x;
-            to[0][i] = widen_codes(i / 2 ? select_bytes<0x4342>(four, 0) : select_bytes<0x4140>(four, 0));
+            to[0][i] = widen_to_half(i / 2 ? select_bytes<0x4342>(four, 0) : select_bytes<0x4140>(four, 0));
         } else if constexpr (FORM == AS_TWO_TERMS) {
             const uint2 two = two_words(keys[i % 2], 2 * h + i / 2);
             const float low = gb_float_from_bits(two.x), high = gb_float_from_bits(two.y);
@@ -173,8 +186,8 @@ __device__ inline void score_unit(const eight<FORM> keys[2], const uint4 (*query
         const uint4 four = query[s][threadIdx.x % WARP];
 #pragma unroll
         for (unsigned term = 0; term < TERMS && s + term < SPLITS; term++) {
-            multiply_add_cached<FORM>(sums[s + term], first[term], four.x, four.y);
-            multiply_add_cached<FORM>(sums[s + term], second[term], four.z, four.w);
+            multiply_add_keys<FORM>(sums[s + term], first[term], four.x, four.y);
+            multiply_add_keys<FORM>(sums[s + term], second[term], four.z, four.w);
         }
     }
 }
@@ -234,7 +247,7 @@ __device__ inline void weigh(round_memory<SIZE> &shared, unsigned count, softmax
         const unsigned j = lane + i * WARP;
         const float weight = exp2_fast(scores[i] - largest);
         if constexpr (HAS_CODES<FORM>) {
-            shared.weights(0, q)[j] = (uint16_t)pack_half(weight, 0);
+            shared.scores[0][q][j] = weight;
         } else {
             const uint32_t high = pack_bf16(weight, 0);
             shared.weights(0, q)[j] = (uint16_t)high;
@@ -257,10 +270,10 @@ __device__ inline void take_values(const lane_value<SIZE, FORM> values[4], unsig
         if constexpr (HAS_CODES<FORM>) {
             const uint32_t first = values[k].words[i / 2], second = values[k + 1].words[i / 2];
             const bool is_second = i % 2;
-            to[0][k] = widen_codes(is_second ? select_bytes<0x0602>(first, second)
-                                             : select_bytes<0x0400>(first, second));
-            to[0][k + 1] = widen_codes(is_second ? select_bytes<0x0703>(first, second)
-                                                 : select_bytes<0x0501>(first, second));
+            to[0][k] = widen_to_bf16(is_second ? select_bytes<0x0602>(first, second)
+                                               : select_bytes<0x0400>(first, second));
+            to[0][k + 1] = widen_to_bf16(is_second ? select_bytes<0x0703>(first, second)
+                                                   : select_bytes<0x0501>(first, second));
         } else if constexpr (FORM == AS_TWO_TERMS) {
 #pragma unroll
             for (unsigned e = 0; e < 2; e++) {
@@ -277,24 +290,26 @@ __device__ inline void take_values(const lane_value<SIZE, FORM> values[4], unsig
     }
 }
 
-/* The weights of four keys of a lane's query: in two terms, or float16 as they count for the values' group
- * that has the lane's element, whose scales are float16 as well. rows: of the round's values. */
+/* The weights of four keys of a lane's query, in terms of bfloat16: beside codes as they count for the
+ * values' group that has the lane's element. float16 would lose small ones, of which there can be many. rows:
+ * of the round's values. */
 template <unsigned SIZE, unsigned FORM>
 __device__ inline void take_weights(const uint8_t *rows, const round_memory<SIZE> &shared, unsigned key,
                                     unsigned element, uint2 to[SPLITS]) {
     const unsigned q = threadIdx.x % WARP / 4;
-#pragma unroll
-    for (unsigned s = 0; s < SPLITS_OF<FORM>; s++)
-        to[s] = *reinterpret_cast<const uint2 *>(shared.weights(s, q) + key);
     if constexpr (HAS_CODES<FORM>) {
         const uint8_t *scales = rows + decode_shape<SIZE>::KEYS * STAGED_BYTES<SIZE, FORM> +
                                 key * SCALE_BYTES<SIZE> + element / GB_CODE_GROUP * 2;
-        uint32_t half[4];
+        const float4 four = *reinterpret_cast<const float4 *>(&shared.scores[0][q][key]);
+        float x[4] = {four.x, four.y, four.z, four.w};
 #pragma unroll
         for (unsigned k = 0; k < 4; k++)
-            half[k] = *reinterpret_cast<const uint16_t *>(scales + k * SCALE_BYTES<SIZE>);
-        to[0].x = multiply_half(to[0].x, half[0] | half[1] << 16);
-        to[0].y = multiply_half(to[0].y, half[2] | half[3] << 16);
+            x[k] *= low_half(*reinterpret_cast<const uint16_t *>(scales + k * SCALE_BYTES<SIZE>));
+        to[0] = uint2{pack_bf16(x[0], x[1]), pack_bf16(x[2], x[3])};
+    } else {
+#pragma unroll
+        for (unsigned s = 0; s < SPLITS; s++)
+            to[s] = *reinterpret_cast<const uint2 *>(shared.weights(s, q) + key);
     }
 }
 
@@ -336,7 +351,7 @@ __device__ inline void add_values(const uint8_t *rows, const round_memory<SIZE> 
             for (unsigned s = 0; s < SPLITS_OF<FORM>; s++)
 #pragma unroll
                 for (unsigned term = 0; term < TERMS && s + term < SPLITS; term++)
-                    multiply_add_cached<FORM>(sums.y[i], pairs[term], weights[s].x, weights[s].y);
+                    multiply_add(sums.y[i], pairs[term], weights[s].x, weights[s].y);
         }
     }
 }

@@ -20,16 +20,7 @@ __device__ inline uint32_t pack_half(float low, float high) {
 #endif
 }
 
-/* a b, and a + b, of both halves, rounded once. */
-__device__ inline uint32_t multiply_half(uint32_t a, uint32_t b) {
-#if defined(__CUDA_ARCH__)
-    uint32_t both;
-    asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(both) : "r"(a), "r"(b));
-    return both;
-#else
-    return pack_half(low_half(a) * low_half(b), high_half(a) * high_half(b));
-#endif
-}
+/* a + b of both halves, rounded once. */
 __device__ inline uint32_t add_half(uint32_t a, uint32_t b) {
 #if defined(__CUDA_ARCH__)
     uint32_t both;
@@ -54,7 +45,7 @@ __device__ inline uint32_t mask_and_flip(uint32_t a) {
 
 /* Codes in bytes 0 and 2 of a word as float16, which hold them exactly: the byte of 1024 + .. is the code and
  * 128. */
-__device__ inline uint32_t widen_codes(uint32_t bytes) {
+__device__ inline uint32_t widen_to_half(uint32_t bytes) {
     return add_half(mask_and_flip<0x00ff00ff, 0x64806480>(bytes), 0xe480e480);
 }
 
