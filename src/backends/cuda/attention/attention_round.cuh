@@ -3,9 +3,8 @@
  * A round of keys of a decode token, from shared memory (attention_rows.cuh): scores, weights and the sum of
  * values for up to eight query heads of a kv head. Queries and weights enter the products as two bfloat16
  * terms, high + low, which keep 16 bits. Cached rows are bfloat16, or float32, which enter as two terms as
- * well, without the product of the low ones, or codes, which are exact: beside keys of these queries are
- * float16, beside values weights are one bfloat16. Scores are scaled by unit of 32 elements, and weights by
- * the scale of their values.
+ * well, without the product of the low ones, or codes, which are exact: beside these queries are one term of
+ * float16. Scores are scaled by unit of 32 elements, and weights by the scale of their values.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_ATTENTION_ATTENTION_ROUND_CUH
 #define GUMBEL_BACKENDS_CUDA_ATTENTION_ATTENTION_ROUND_CUH
@@ -65,7 +64,7 @@ __device__ inline void load_keys(const uint8_t *rows, lane_keys<FORM> &keys) {
 
 /* ---- Products ------------------------------------------------------------------------------------------ */
 
-/* Terms of a query's number and of a weight: beside codes, which are off by more, one is enough. */
+/* Terms of a query's number: one of float16 is enough beside codes, which are off by more. */
 template <unsigned FORM>
 constexpr unsigned SPLITS_OF = HAS_CODES<FORM> ? 1 : SPLITS;
 
@@ -290,7 +289,7 @@ __device__ inline void take_values(const lane_value<SIZE, FORM> values[4], unsig
     }
 }
 
-/* The weights of four keys of a lane's query, in terms of bfloat16: beside codes as they count for the
+/* The weights of four keys of a lane's query, in two terms: beside codes as they count for the
  * values' group that has the lane's element. float16 would lose small ones, of which there can be many. rows:
  * of the round's values. */
 template <unsigned SIZE, unsigned FORM>
@@ -306,6 +305,7 @@ __device__ inline void take_weights(const uint8_t *rows, const round_memory<SIZE
         for (unsigned k = 0; k < 4; k++)
             x[k] *= low_half(*reinterpret_cast<const uint16_t *>(scales + k * SCALE_BYTES<SIZE>));
         to[0] = uint2{pack_bf16(x[0], x[1]), pack_bf16(x[2], x[3])};
+        to[1] = uint2{pack_rest(to[0].x, x[0], x[1]), pack_rest(to[0].y, x[2], x[3])};
     } else {
 #pragma unroll
         for (unsigned s = 0; s < SPLITS; s++)
@@ -348,7 +348,7 @@ __device__ inline void add_values(const uint8_t *rows, const round_memory<SIZE> 
                 take_weights<SIZE, FORM>(rows, shared, of_lane, element_of_lane<SIZE, FORM>(i), weights);
             take_values<SIZE, FORM>(values, i, pairs);
 #pragma unroll
-            for (unsigned s = 0; s < SPLITS_OF<FORM>; s++)
+            for (unsigned s = 0; s < SPLITS; s++)
 #pragma unroll
                 for (unsigned term = 0; term < TERMS && s + term < SPLITS; term++)
                     multiply_add(sums.y[i], pairs[term], weights[s].x, weights[s].y);
