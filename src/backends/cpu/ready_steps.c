@@ -79,14 +79,6 @@ static void share_room(maker *m, gb_ready_step *before, gb_ready_step *step) {
     m->rounded = NULL;
 }
 
-/* Where several nodes read the same states, what runs after them runs after the last one. */
-static void add_after(maker *m, const gb_ready_step *step) {
-    size_t least_tokens = 0;
-    const gb_kernel after = gb_find_kernel_after(&step->call, &least_tokens);
-    if (after && gb_is_last_with_state(m->plan->program, step->planned->node))
-        add_beside(m, step, after)->least_tokens = least_tokens;
-}
-
 static bool is_product(const gb_step *planned) {
     return planned->kind == GB_STEP_NODE &&
            (planned->node->op == GB_OP_LINEAR || planned->node->op == GB_OP_EXPERT_LINEAR);
@@ -135,13 +127,14 @@ static gumbel_status add_step(maker *m, const gb_step *planned, gumbel_error *er
     if (before)
         GB_TRY(add_before(m, &step, before, error));
     step.traits = traits_of(&step);
-    size_t least_tokens;
-    const bool has_room = planned->kind == GB_STEP_NODE && gb_find_kernel_after(&step.call, &least_tokens);
-    if (has_room)
+    size_t least_tokens = 0;
+    const gb_kernel after =
+        planned->kind == GB_STEP_NODE ? gb_find_kernel_after(&step.call, &least_tokens) : NULL;
+    if (after)
         share_room(m, &m->steps->list[m->steps->count - 1], &step);
     m->steps->list[m->steps->count++] = step;
-    if (has_room)
-        add_after(m, &step);
+    if (after && gb_is_last_with_state(m->plan->program, planned->node)) /* of those with its states */
+        add_beside(m, &step, after)->least_tokens = least_tokens;
     return GUMBEL_OK;
 }
 
