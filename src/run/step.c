@@ -351,9 +351,12 @@ gumbel_status gb_run_step(gumbel_engine *engine, gumbel_error *error) {
     return status == GUMBEL_OK ? finish_requests(engine, error) : status;
 }
 
-/* Whether a failed step has left something that the session's next tokens do not overwrite. */
+/* Whether a failed step has left something that the session's next tokens do not overwrite, or has
+ * overwritten what they still read. */
 static bool is_ahead(const gumbel_session *session) {
-    return gb_has_recurrent_state(session->engine->program) && session->is_ahead;
+    const gb_program *program = session->engine->program;
+    return session->is_ahead && !gb_can_truncate(program, session->written_end, session->whole_position,
+                                                 gb_session_run_position(session));
 }
 
 static gumbel_status run_requests(gumbel_engine *engine, gumbel_error *error) {

@@ -271,6 +271,41 @@ static void test_failed_step(void **state) {
     gumbel_program_close(program);
 }
 
+/* A chunk of a prompt that is longer than a ring's slack overwrites what its first tokens read: after a
+ * failure it is run as if it never had been. */
+static void test_failed_chunk(void **state) {
+    enum { CHUNK = 12 };
+    gumbel_program *program = open_random_program(*state, false);
+    gumbel_engine *engine = make_engine(program, 0);
+    gumbel_session *session, *other;
+    gumbel_result found = {.size = sizeof found}, expected = {.size = sizeof expected};
+    int32_t tokens[2 * CHUNK];
+    random_tokens(11, 160, tokens, 2 * CHUNK);
+    assert_ok(gumbel_session_create(engine, &session, &error), &error);
+    assert_ok(gumbel_session_create(engine, &other, &error), &error);
+    gumbel_request request = {.size = sizeof request,
+                              .tokens = tokens + CHUNK,
+                              .token_count = CHUNK,
+                              .sampling = &greedy,
+                              .wants_logprob = true};
+    assert_ok(gumbel_session_append(session, tokens, CHUNK, &error), &error);
+    assert_ok(gumbel_session_append(other, tokens, CHUNK, &error), &error);
+    request.session = other;
+    request.result = &expected;
+    assert_ok(gumbel_step(engine, &request, 1, &error), &error);
+    watch(engine);
+    fails_next = true;
+    request.session = session;
+    request.result = &found;
+    assert_int_equal(gumbel_step(engine, &request, 1, &error), GUMBEL_ERROR_BACKEND);
+    assert_ok(gumbel_step(engine, &request, 1, &error), &error);
+    assert_int_equal(found.token, expected.token);
+    assert_memory_equal(&found.logprob, &expected.logprob, sizeof found.logprob);
+    engine->backend->functions = own;
+    gumbel_engine_destroy(engine);
+    gumbel_program_close(program);
+}
+
 /* The last position can be a draft's; one more does not fit. */
 static void test_context_end(void **state) {
     gumbel_program *program = open_random_program(*state, false);
@@ -388,6 +423,7 @@ int main(void) {
         each(test_rewind_within),
         each(test_rewind_behind),
         each(test_failed_step),
+        each(test_failed_chunk),
         each(test_context_end),
         each(test_stop_token),
         of(test_poisoned_row, "small_untied.json"),
