@@ -54,6 +54,18 @@ typedef enum gb_reuse {
 
 typedef struct gb_backend gb_backend;
 
+/* A slot's states at a position in the host's memory, which belong to the backend that made them. */
+typedef struct gb_host_states {
+    uint64_t bytes; /* of memory */
+    void (*release)(struct gb_host_states *states);
+} gb_host_states;
+
+/* Before the backend is destroyed. NULL is allowed. */
+static inline void gb_host_states_release(gb_host_states *states) {
+    if (states)
+        states->release(states);
+}
+
 typedef struct gb_backend_functions {
     void (*destroy)(gb_backend *backend);
 
@@ -86,6 +98,14 @@ typedef struct gb_backend_functions {
                                gb_save_stream write, void *user, gumbel_error *error);
     gumbel_status (*load_slot)(gb_backend *backend, uint32_t slot, uint32_t position, gb_saved_states saved,
                                gb_load_stream read, void *user, gumbel_error *error);
+
+    /* Copies the slot's states at position, or those of them, to host memory, and gives any slot such states.
+     * The slot may be used at once; the device may still be copying. NULL: they are saved and loaded as above
+     * (run/host_states.h). Errors: MEMORY, BACKEND. */
+    gumbel_status (*copy_to_host)(gb_backend *backend, uint32_t slot, uint32_t position,
+                                  gb_saved_states saved, gb_host_states **states, gumbel_error *error);
+    gumbel_status (*copy_from_host)(gb_backend *backend, uint32_t slot, uint32_t position,
+                                    gb_saved_states saved, const gb_host_states *states, gumbel_error *error);
 
     /* Measures the machine with the backend's threads. NULL: the backend cannot. */
     gumbel_status (*measure_limits)(gb_backend *backend, gumbel_machine_limits *limits, gumbel_error *error);

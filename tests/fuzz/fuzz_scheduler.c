@@ -273,7 +273,6 @@ static bool begin(play *p) {
     fake_slots_init(&p->fake, 1 + kind / 16 % 4, 64 + (kind & 64), 64, kind & 8);
     p->fake.base.reuse = next(p) % 3;
     p->fake.base.grain = kind & 8 && p->fake.base.reuse == GB_REUSE_PROMPT ? 16 : 0;
-    p->fake.base.stages_snapshots = kind & 128;
     p->fake.base.draft_tokens = next(p) % 16;
     p->fake.base.most_rows = p->fake.base.count * (1 + p->fake.base.draft_tokens);
     p->fake.memory = next(p) > 200 ? 600 : 0;

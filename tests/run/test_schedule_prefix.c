@@ -287,7 +287,6 @@ static void any_mix_has_the_tokens_of_cold_runs(void **state) {
             .host_bytes = round % 3 == 0 ? 900 : 0, .state_bytes = round % 2 ? 600 : 0, .answer_reserve = 1};
         memset(answers, 0, sizeof answers);
         begin(round % 4 < 2, 1 + (uint32_t)round % 4, options);
-        c.fake.base.stages_snapshots = round % 5 < 3;
         c.fake.save_fails = round % 6 == 5;
         if (round % 12 >= 6)
             c.fake.base.reuse = GB_REUSE_PROMPT;
@@ -309,8 +308,6 @@ static void any_mix_has_the_tokens_of_cold_runs(void **state) {
             turn(&c, (unsigned)(random >> 60));
             if (gb_has_rerun(&c.schedule))
                 gb_rerun(&c.schedule);
-            else if (i % 5 == 4)
-                gb_unstage(&c.schedule);
             check_sums(&c);
             if (i % 7 == 6 && c.of[i])
                 atomic_store(&c.of[i]->cancelled, true);

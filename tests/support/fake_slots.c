@@ -2,6 +2,7 @@
 #include "support/fake_slots.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static fake_slots *own(gb_slots_of_engine *slots) {
@@ -179,25 +180,41 @@ static gumbel_status take(gb_slots_of_engine *slots, uint32_t from, uint32_t to,
     return GUMBEL_OK;
 }
 
+typedef struct fake_states {
+    gb_host_states base;
+    uint64_t hash;
+    int32_t tokens[FAKE_CONTEXT + 1];
+} fake_states;
+
+static void release(gb_host_states *states) {
+    free(states);
+}
+
 static gumbel_status save(gb_slots_of_engine *slots, uint32_t slot, gb_saved_states saved,
-                          gb_byte_buffer *buffer, gumbel_error *error) {
+                          gb_host_states **states, gumbel_error *error) {
     const fake_slot *from = &own(slots)->slots[slot];
-    if (own(slots)->save_fails)
+    fake_states *made = own(slots)->save_fails ? NULL : malloc(sizeof *made);
+    if (!made)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no host memory");
     own(slots)->saves++;
-    gb_buffer_append(buffer, &from->hash, sizeof from->hash);
-    if (saved == GB_SAVED_ALL)
-        gb_buffer_append(buffer, from->tokens, from->position * sizeof *from->tokens);
+    made->base = (gb_host_states){.bytes = sizeof made->hash, .release = release};
+    made->hash = from->hash;
+    if (saved == GB_SAVED_ALL) {
+        memcpy(made->tokens, from->tokens, from->position * sizeof *from->tokens);
+        made->base.bytes += from->position * sizeof *from->tokens;
+    }
+    *states = &made->base;
     return GUMBEL_OK;
 }
 
 static gumbel_status load(gb_slots_of_engine *slots, uint32_t slot, const gb_token_prefix *prefix,
-                          gb_saved_states saved, const gb_byte_buffer *buffer, gumbel_error *error) {
+                          gb_saved_states saved, const gb_host_states *states, gumbel_error *error) {
     (void)error;
     fake_slot *to = &own(slots)->slots[slot];
-    memcpy(&to->hash, buffer->data, sizeof to->hash);
+    const fake_states *from = (const fake_states *)states;
+    to->hash = from->hash;
     if (saved == GB_SAVED_ALL)
-        memcpy(to->tokens, buffer->data + sizeof to->hash, prefix->position * sizeof *to->tokens);
+        memcpy(to->tokens, from->tokens, prefix->position * sizeof *to->tokens);
     set_prefix(to, prefix);
     return GUMBEL_OK;
 }

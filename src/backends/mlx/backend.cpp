@@ -283,6 +283,8 @@ static const gb_backend_functions functions = {
     .restore_snapshot = restore_snapshot,
     .save_slot = save_slot,
     .load_slot = load_slot,
+    .copy_to_host = nullptr,
+    .copy_from_host = nullptr,
     .measure_limits = nullptr,
 };
 

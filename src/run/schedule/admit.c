@@ -74,22 +74,11 @@ static uint32_t slot_for(const gb_serving_schedule *schedule, const gb_sequence 
     return source->slot;
 }
 
-/* Making room may cost the prefix: a staged snapshot finds no host memory. */
-static gb_sequence *find_with_room(gb_serving_schedule *schedule, const gb_answer *answer, uint64_t needed,
-                                   uint32_t *position) {
-    uint32_t left;
-    gb_sequence *source;
-    do {
-        source = gb_find_prefix(schedule, answer, position);
-        schedule->pinned = source;
-        make_room(schedule, needed);
-    } while (gb_find_prefix(schedule, answer, &left) != source || left != *position);
-    return source;
-}
-
 static void begin(gb_serving_schedule *schedule, gb_answer *answer, uint64_t needed) {
     uint32_t position;
-    gb_sequence *source = find_with_room(schedule, answer, needed, &position);
+    gb_sequence *source = gb_find_prefix(schedule, answer, &position);
+    schedule->pinned = source;
+    make_room(schedule, needed);
     const bool taken_over = takes_over(schedule, source, position, needed);
     const uint32_t slot = slot_for(schedule, source, taken_over);
     if (!source)
@@ -130,7 +119,7 @@ static void resume(gb_serving_schedule *schedule, gb_answer *answer, uint64_t ne
     const uint32_t slot = gb_free_slot(schedule);
     const gb_token_prefix prefix = gb_sequence_prefix(sequence, sequence->position);
     const gumbel_status status = schedule->slots->functions->load(
-        schedule->slots, slot, &prefix, GB_SAVED_ALL, &sequence->saved->bytes, &error);
+        schedule->slots, slot, &prefix, GB_SAVED_ALL, sequence->saved->states, &error);
     if (status != GUMBEL_OK) {
         schedule->slots->functions->clear(schedule->slots, slot);
         wait_or_fail(schedule, answer, &error);

@@ -28,7 +28,7 @@ uint64_t gb_running_bytes(const gb_serving_schedule *schedule) {
 }
 
 uint64_t gb_kept_bytes(const gb_serving_schedule *schedule) {
-    uint64_t sum = gb_staged_bytes(schedule);
+    uint64_t sum = 0;
     for (const gb_sequence *sequence = schedule->kept; sequence; sequence = sequence->next)
         if (sequence->place == GB_PLACE_SLOT)
             sum += bytes_at(schedule, sequence->position);
@@ -89,8 +89,6 @@ static gumbel_status move_to_host(gb_serving_schedule *schedule, gb_sequence *se
 
 bool gb_evict(gb_serving_schedule *schedule) {
     gb_sequence *victim = schedule->kept;
-    if (gb_unstage(schedule))
-        return true;
     while (victim && (victim->place != GB_PLACE_SLOT || victim == schedule->pinned))
         victim = victim->next;
     if (!victim)

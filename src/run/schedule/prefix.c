@@ -67,24 +67,22 @@ bool gb_uses_all(const gb_serving_schedule *schedule, const gb_sequence *sequenc
     return position >= position_of(schedule, sequence, usable_end(schedule, sequence), &snapshot);
 }
 
-/* Brings the source's states into the slot and cuts them. A staged snapshot has all of them as they are. */
-static gumbel_status bring(gb_slots_of_engine *slots, const gb_sequence *source, const gb_snapshot *snapshot,
+/* Brings the source's states into the slot and cuts them. */
+static gumbel_status bring(gb_slots_of_engine *slots, const gb_sequence *source,
                            const gb_token_prefix *prefix, uint32_t slot, gumbel_error *error) {
-    if (snapshot && snapshot->saved->stage)
-        return slots->functions->take(slots, snapshot->saved->slot, slot, prefix, error);
     if (source->place == GB_PLACE_SLOT)
         return slots->functions->take(slots, source->slot, slot, prefix, error);
     const gb_token_prefix whole = gb_sequence_prefix(source, source->position);
-    GB_TRY(slots->functions->load(slots, slot, &whole, GB_SAVED_ALL, &source->saved->bytes, error));
+    GB_TRY(slots->functions->load(slots, slot, &whole, GB_SAVED_ALL, source->saved->states, error));
     return slots->functions->take(slots, slot, slot, prefix, error);
 }
 
 /* Puts a snapshot's states, if there is one, in place of what could not be cut at the prefix's position. */
 static gumbel_status restore(gb_slots_of_engine *slots, const gb_snapshot *snapshot,
                              const gb_token_prefix *prefix, uint32_t slot, gumbel_error *error) {
-    if (!snapshot || snapshot->saved->stage)
+    if (!snapshot)
         return GUMBEL_OK;
-    return slots->functions->load(slots, slot, prefix, GB_SAVED_WITHOUT_CACHES, &snapshot->saved->bytes,
+    return slots->functions->load(slots, slot, prefix, GB_SAVED_WITHOUT_CACHES, snapshot->saved->states,
                                   error);
 }
 
@@ -99,7 +97,7 @@ gumbel_status gb_cut_back(gb_serving_schedule *schedule, gb_sequence *sequence, 
         slots->functions->clear(slots, sequence->slot);
         return GUMBEL_OK;
     }
-    GB_TRY(bring(slots, sequence, snapshot, &prefix, sequence->slot, error));
+    GB_TRY(bring(slots, sequence, &prefix, sequence->slot, error));
     return restore(slots, snapshot, &prefix, sequence->slot, error);
 }
 
@@ -109,7 +107,7 @@ gumbel_status gb_begin_with(gb_serving_schedule *schedule, gb_answer *answer, co
     const gb_snapshot *snapshot;
     const gb_token_prefix prefix = gb_sequence_prefix(answer->sequence, position);
     position_of(schedule, source, position, &snapshot);
-    gumbel_status status = bring(slots, source, snapshot, &prefix, slot, error);
+    gumbel_status status = bring(slots, source, &prefix, slot, error);
     if (status == GUMBEL_OK)
         status = restore(slots, snapshot, &prefix, slot, error);
     if (status != GUMBEL_OK) {

@@ -48,9 +48,6 @@ gumbel_status gb_schedule_create(gb_slots_of_engine *slots, const gumbel_schedul
     GB_TRY(settle_options(slots, options, &schedule->options, error));
     schedule->keeps = !schedule->options.no_prefix_cache && slots->reuse != GB_REUSE_NONE;
     schedule->slot_used = gb_allocate(slots->count, sizeof *schedule->slot_used);
-    schedule->stage = (gb_stage){.slots = slots,
-                                 .slot_used = schedule->slot_used,
-                                 .saved = gb_allocate(slots->count, sizeof *schedule->stage.saved)};
     schedule->parts = gb_allocate(slots->count, sizeof *schedule->parts);
     schedule->part_answers = gb_allocate(slots->count, sizeof *schedule->part_answers);
     const size_t most_drafts = (size_t)slots->count * slots->draft_tokens;
@@ -60,9 +57,9 @@ gumbel_status gb_schedule_create(gb_slots_of_engine *slots, const gumbel_schedul
     schedule->draft_costs = gb_allocate(most_drafts, sizeof *schedule->draft_costs);
     schedule->added_costs = gb_allocate(slots->count, sizeof *schedule->added_costs);
     schedule->guesses = gb_allocate(slots->count, sizeof *schedule->guesses);
-    if (schedule->slot_used && schedule->stage.saved && schedule->parts && schedule->part_answers &&
-        schedule->results && schedule->draft_rows && schedule->draft_chances && schedule->draft_costs &&
-        schedule->added_costs && schedule->guesses)
+    if (schedule->slot_used && schedule->parts && schedule->part_answers && schedule->results &&
+        schedule->draft_rows && schedule->draft_chances && schedule->draft_costs && schedule->added_costs &&
+        schedule->guesses)
         return GUMBEL_OK;
     gb_schedule_destroy(schedule);
     return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for a scheduler");
@@ -75,7 +72,6 @@ void gb_schedule_destroy(gb_serving_schedule *schedule) {
         gb_sequence_destroy(kept);
     }
     gb_free(schedule->slot_used);
-    gb_free(schedule->stage.saved);
     gb_free(schedule->parts);
     gb_free(schedule->part_answers);
     gb_free(schedule->results);
@@ -154,9 +150,9 @@ static void keep_branch(gb_serving_schedule *schedule, gb_answer *answer) {
     if (!schedule->keeps || !schedule->slots->needs_snapshots || answer->no_prefix_cache ||
         !is_branch(answer))
         return;
-    gb_saved *saved = gb_stage_snapshot(schedule, answer->sequence);
-    if (!saved && gb_save_states(schedule->slots, answer->sequence, GB_SAVED_WITHOUT_CACHES,
-                                 &schedule->host_bytes, &saved, NULL) != GUMBEL_OK)
+    gb_saved *saved;
+    if (gb_save_states(schedule->slots, answer->sequence, GB_SAVED_WITHOUT_CACHES, &schedule->host_bytes,
+                       &saved, NULL) != GUMBEL_OK)
         return;
     gb_sequence_add_snapshot(answer->sequence, answer->sequence->position, saved);
     gb_trim_host(schedule);
@@ -328,7 +324,6 @@ static void count_phases(const gb_serving_schedule *schedule, gumbel_scheduler_s
         stats->running += answer->phase == GB_RUNNING;
         stats->spilled += answer->phase == GB_SPILLED;
     }
-    stats->kept_slots = gb_staged_count(schedule);
     for (const gb_sequence *kept = schedule->kept; kept; kept = kept->next)
         stats->kept_slots += kept->place == GB_PLACE_SLOT;
     for (uint32_t i = 0; i < schedule->slots->count; i++)

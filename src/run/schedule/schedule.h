@@ -32,7 +32,6 @@ typedef struct gb_serving_schedule {
     gb_sequence *kept;         /* of finished answers, the least recently used first */
     const gb_sequence *pinned; /* whose states an answer is about to begin with */
     bool *slot_used;           /* [slots] */
-    gb_stage stage;            /* snapshots in slots */
     gb_step_part *parts;       /* [slots] of a step */
     gb_answer **part_answers;  /* [slots] */
     gumbel_result *results;    /* [most rows] of all parts, those of slots without one too */
@@ -76,7 +75,7 @@ uint64_t gb_answer_bytes(const gb_serving_schedule *schedule, const gb_answer *a
 uint32_t gb_running_count(const gb_serving_schedule *schedule);
 /* Of all running answers, with what they will soon have. */
 uint64_t gb_running_bytes(const gb_serving_schedule *schedule);
-/* Of kept sequences and staged snapshots. */
+/* Of kept sequences in slots. */
 uint64_t gb_kept_bytes(const gb_serving_schedule *schedule);
 
 /* A slot that no sequence has, or GB_NO_SLOT. */
@@ -94,8 +93,8 @@ void gb_keep(gb_serving_schedule *schedule, gb_sequence *sequence);
 /* Keeps a sequence no longer. */
 void gb_drop_kept(gb_serving_schedule *schedule, gb_sequence *sequence);
 
-/* Takes the slot of a staged snapshot, or else of the kept sequence that was used least recently; its states
- * go to host memory, if they may. False: nobody but the pinned one has one. */
+/* Takes the slot of the kept sequence that was used least recently; its states go to host memory, if they
+ * may. False: nobody but the pinned one has one. */
 bool gb_evict(gb_serving_schedule *schedule);
 
 /* Drops kept states in host memory until they are within their limit. */
@@ -109,21 +108,6 @@ void gb_fit_memory(gb_serving_schedule *schedule);
 
 /* Ends an answer: its sequence is kept, or dropped. */
 void gb_release(gb_serving_schedule *schedule, gb_answer *answer, bool keep);
-
-/* ---- stage.c: snapshots in slots ----------------------------------------------------------------------- */
-
-/* The states of a sequence in a slot, copied into a free one. NULL: there is none, or no room. */
-gb_saved *gb_stage_snapshot(gb_serving_schedule *schedule, const gb_sequence *sequence);
-
-/* Puts the snapshot that was staged first into host memory; without memory for it there is none. False: none
- * is staged. */
-bool gb_unstage(gb_serving_schedule *schedule);
-
-/* Whether nobody could begin without waiting for a snapshot's way to host memory. */
-bool gb_is_stage_full(const gb_serving_schedule *schedule);
-
-uint32_t gb_staged_count(const gb_serving_schedule *schedule);
-uint64_t gb_staged_bytes(const gb_serving_schedule *schedule);
 
 /* ---- prefix.c: what a prompt can begin with ------------------------------------------------------------ */
 

@@ -47,17 +47,13 @@ static void destroy_ended(gb_answer *ended) {
 }
 
 static bool has_idle_work(const gumbel_scheduler *scheduler) {
-    const gb_serving_schedule *schedule = &scheduler->schedule;
-    return !scheduler->drains && (gb_has_rerun(schedule) || gb_is_stage_full(schedule));
+    return !scheduler->drains && gb_has_rerun(&scheduler->schedule);
 }
 
-/* Uses the time in which nobody waits. A request that comes meanwhile waits for a chunk or a snapshot. */
+/* Uses the time in which nobody waits. A request that comes meanwhile waits for a chunk. */
 static void work_idle(gumbel_scheduler *scheduler) {
     pthread_mutex_unlock(&scheduler->mutex);
-    if (gb_has_rerun(&scheduler->schedule))
-        gb_rerun(&scheduler->schedule);
-    else
-        gb_unstage(&scheduler->schedule);
+    gb_rerun(&scheduler->schedule);
     pthread_mutex_lock(&scheduler->mutex);
     gb_schedule_get_stats(&scheduler->schedule, &scheduler->stats);
 }

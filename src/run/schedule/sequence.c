@@ -38,34 +38,23 @@ gumbel_status gb_save_states(gb_slots_of_engine *slots, const gb_sequence *seque
     gb_saved *made = gb_allocate(1, sizeof *made);
     if (!made)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no host memory for a sequence's states");
-    made->references = 1;
-    made->total = total;
-    const gumbel_status status = slots->functions->save(slots, sequence->slot, which, &made->bytes, error);
-    *total += made->bytes.size;
+    const gumbel_status status = slots->functions->save(slots, sequence->slot, which, &made->states, error);
     if (status != GUMBEL_OK) {
-        gb_saved_release(made);
+        gb_free(made);
         return status;
     }
+    made->references = 1;
+    made->total = total;
+    *total += made->states->bytes;
     *saved = made;
     return GUMBEL_OK;
-}
-
-void gb_saved_leave_stage(gb_saved *saved) {
-    gb_stage *stage = saved->stage;
-    if (!stage)
-        return;
-    stage->slots->functions->clear(stage->slots, saved->slot);
-    stage->slot_used[saved->slot] = false;
-    stage->saved[saved->slot] = NULL;
-    saved->stage = NULL;
 }
 
 void gb_saved_release(gb_saved *saved) {
     if (!saved || --saved->references > 0)
         return;
-    gb_saved_leave_stage(saved);
-    *saved->total -= saved->bytes.size;
-    gb_buffer_free(&saved->bytes);
+    *saved->total -= saved->states->bytes;
+    gb_host_states_release(saved->states);
     gb_free(saved);
 }
 
@@ -95,17 +84,6 @@ void gb_sequence_share_snapshots(gb_sequence *sequence, const gb_sequence *with,
 void gb_sequence_drop_snapshots(gb_sequence *sequence) {
     while (sequence->snapshot_count > 0)
         gb_saved_release(sequence->snapshots[--sequence->snapshot_count].saved);
-}
-
-void gb_sequence_forget(gb_sequence *sequence, const gb_saved *saved) {
-    gb_snapshot *snapshots = sequence->snapshots;
-    uint32_t i = 0;
-    while (i < sequence->snapshot_count && snapshots[i].saved != saved)
-        i++;
-    if (i == sequence->snapshot_count)
-        return;
-    gb_saved_release(snapshots[i].saved);
-    memmove(snapshots + i, snapshots + i + 1, (--sequence->snapshot_count - i) * sizeof *snapshots);
 }
 
 uint32_t gb_sequence_common(const gb_sequence *sequence, const int32_t *prompt, uint32_t count) {

@@ -8,25 +8,12 @@
 
 #include "run/schedule/slots.h"
 
-typedef struct gb_stage gb_stage;
-
-/* Saved states, in host memory or staged in a slot. Sequences that begin alike share those of a snapshot. */
+/* Saved states. Sequences that begin alike share those of a snapshot. */
 typedef struct gb_saved {
     uint32_t references;
-    gb_byte_buffer bytes;
+    gb_host_states *states;
     uint64_t *total; /* of bytes, in which these are counted */
-    gb_stage *stage; /* NULL: they are in host memory */
-    uint32_t slot, position;
-    uint64_t number; /* the earlier it was staged, the smaller */
 } gb_saved;
-
-/* The snapshots that lie in slots. */
-struct gb_stage {
-    gb_slots_of_engine *slots;
-    bool *slot_used;  /* [slots], the schedule's */
-    gb_saved **saved; /* [slots]; NULL: no snapshot */
-    uint64_t count;   /* that were ever staged */
-};
 
 typedef struct gb_snapshot {
     uint32_t position;
@@ -66,9 +53,6 @@ gumbel_status gb_save_states(gb_slots_of_engine *slots, const gb_sequence *seque
 /* Takes a reference back. NULL is allowed. */
 void gb_saved_release(gb_saved *saved);
 
-/* Gives the slot of staged states back. */
-void gb_saved_leave_stage(gb_saved *saved);
-
 /* Keeps a snapshot, which must lie behind all others; where there is room for no more, in place of the first.
  * Takes over the reference. */
 void gb_sequence_add_snapshot(gb_sequence *sequence, uint32_t position, gb_saved *saved);
@@ -80,9 +64,6 @@ const gb_snapshot *gb_sequence_snapshot(const gb_sequence *sequence, uint32_t wa
 void gb_sequence_share_snapshots(gb_sequence *sequence, const gb_sequence *with, uint32_t position);
 
 void gb_sequence_drop_snapshots(gb_sequence *sequence);
-
-/* Drops the snapshot with these states, if it has it. */
-void gb_sequence_forget(gb_sequence *sequence, const gb_saved *saved);
 
 /* How many tokens a prompt has in common with those that the sequence has run. */
 uint32_t gb_sequence_common(const gb_sequence *sequence, const int32_t *prompt, uint32_t count);

@@ -6,6 +6,7 @@
 #include "base/versioned.h"
 #include "run/draft/guess.h"
 #include "run/draft/model.h"
+#include "run/host_states.h"
 #include "run/schedule/slots.h"
 
 #include <stdio.h>
@@ -121,41 +122,16 @@ static gumbel_status take(gb_slots_of_engine *slots, uint32_t from, uint32_t to,
     return GUMBEL_OK;
 }
 
-static gumbel_status write_bytes(void *user, const void *data, uint64_t size, gumbel_error *error) {
-    gb_byte_buffer *buffer = user;
-    gb_buffer_append(buffer, data, (size_t)size);
-    return buffer->failed ? gb_fail(error, GUMBEL_ERROR_MEMORY, "no host memory for a sequence's states")
-                          : GUMBEL_OK;
-}
-
 static gumbel_status save(gb_slots_of_engine *slots, uint32_t slot, gb_saved_states saved,
-                          gb_byte_buffer *buffer, gumbel_error *error) {
+                          gb_host_states **states, gumbel_error *error) {
     const session_slots *s = own(slots);
-    gb_backend *backend = s->engine->backend;
-    return backend->functions->save_slot(backend, slot, s->sessions[slot]->position, saved, write_bytes,
-                                         buffer, error);
-}
-
-typedef struct buffer_reader {
-    const gb_byte_buffer *buffer;
-    size_t at;
-} buffer_reader;
-
-static gumbel_status read_bytes(void *user, void *data, uint64_t size, gumbel_error *error) {
-    buffer_reader *reader = user;
-    if (size > reader->buffer->size - reader->at)
-        return gb_fail(error, GUMBEL_ERROR_BACKEND, "a sequence's saved states are too short");
-    memcpy(data, reader->buffer->data + reader->at, (size_t)size);
-    reader->at += (size_t)size;
-    return GUMBEL_OK;
+    return gb_copy_to_host(s->engine->backend, slot, s->sessions[slot]->position, saved, states, error);
 }
 
 static gumbel_status load(gb_slots_of_engine *slots, uint32_t slot, const gb_token_prefix *prefix,
-                          gb_saved_states saved, const gb_byte_buffer *buffer, gumbel_error *error) {
+                          gb_saved_states saved, const gb_host_states *states, gumbel_error *error) {
     const session_slots *s = own(slots);
-    gb_backend *backend = s->engine->backend;
-    buffer_reader reader = {.buffer = buffer};
-    GB_TRY(backend->functions->load_slot(backend, slot, prefix->position, saved, read_bytes, &reader, error));
+    GB_TRY(gb_copy_from_host(s->engine->backend, slot, prefix->position, saved, states, error));
     set_prefix(s->sessions[slot], prefix);
     s->sessions[slot]->written_end = s->sessions[slot]->whole_position = prefix->position;
     return GUMBEL_OK;
@@ -278,8 +254,7 @@ static gb_slots_of_engine describe(gumbel_engine *engine) {
                                 .draft_context = engine->draft_engine ? engine->draft_engine->max_context : 0,
                                 .draft_models = engine->draft_models,
                                 .reuse = engine->backend->reuse,
-                                .grain = grain_of(engine),
-                                .stages_snapshots = engine->backend->threads == 0};
+                                .grain = grain_of(engine)};
     for (uint32_t i = 0; i < engine->program->state_count; i++)
         slots.needs_snapshots |= engine->program->states[i].kind != GB_STATE_CACHE;
     return slots;

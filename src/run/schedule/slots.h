@@ -8,7 +8,6 @@
 #define GUMBEL_RUN_SCHEDULE_SLOTS_H
 
 #include "backends/backend.h"
-#include "base/byte_buffer.h"
 #include "run/draft/guess.h"
 #include "run/draft/step_times.h"
 
@@ -63,13 +62,14 @@ typedef struct gb_slots_functions {
     gumbel_status (*take)(gb_slots_of_engine *slots, uint32_t from, uint32_t to,
                           const gb_token_prefix *prefix, gumbel_error *error);
 
-    /* Appends the slot's states at its position to the buffer. Errors: MEMORY, BACKEND. */
+    /* Copies the slot's states at its position to host memory; they are the caller's, who releases them.
+     * Errors: MEMORY, BACKEND. */
     gumbel_status (*save)(gb_slots_of_engine *slots, uint32_t slot, gb_saved_states saved,
-                          gb_byte_buffer *buffer, gumbel_error *error);
+                          gb_host_states **states, gumbel_error *error);
 
     /* Gives the slot states that were saved at the prefix's position. */
     gumbel_status (*load)(gb_slots_of_engine *slots, uint32_t slot, const gb_token_prefix *prefix,
-                          gb_saved_states saved, const gb_byte_buffer *buffer, gumbel_error *error);
+                          gb_saved_states saved, const gb_host_states *states, gumbel_error *error);
 
     /* Bytes of a sequence's states at a position. */
     uint64_t (*bytes)(const gb_slots_of_engine *slots, uint32_t position);
@@ -102,9 +102,8 @@ struct gb_slots_of_engine {
     uint32_t draft_context;              /* positions of another program that guesses; 0: there is none */
     struct gb_draft_model *draft_models; /* [count] by slot, what it is like; NULL: none, or it has failed */
     gb_reuse reuse;
-    uint32_t grain;        /* prompts must be cut at multiples of it, but for their ends; 0, 1: anywhere */
-    bool needs_snapshots;  /* some state cannot be cut anywhere */
-    bool stages_snapshots; /* copies between slots are much faster than those to host memory */
+    uint32_t grain;       /* prompts must be cut at multiples of it, but for their ends; 0, 1: anywhere */
+    bool needs_snapshots; /* some state cannot be cut anywhere */
 };
 
 /* Takes all slots of an engine without sessions. */

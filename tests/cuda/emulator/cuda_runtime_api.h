@@ -131,7 +131,10 @@ extern void (*emulated_trace)(const void *function);
 extern void (*emulated_access)(const void *at, size_t size, bool writes);
 bool emulated_is_of_device(const void *at);
 
+enum { cudaEventDisableTiming = 2 };
 cudaError_t cudaEventCreate(cudaEvent_t *event);
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags);
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);

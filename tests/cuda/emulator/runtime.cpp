@@ -21,12 +21,25 @@ struct CUgraphExec_st {
 };
 struct CUstream_st {
     CUgraph_st *captured;
+    std::vector<std::function<void()>> late; /* copies to the host, which nobody has waited for yet */
 };
 struct CUevent_st {
     std::chrono::steady_clock::time_point at;
+    cudaStream_t stream;
 };
 
+/* What comes late is done when somebody waits for it, so that memory that changes before that is found. */
+static void catch_up(cudaStream_t stream) {
+    if (!stream)
+        return;
+    const std::vector<std::function<void()>> late = std::move(stream->late);
+    stream->late.clear();
+    for (const auto &work : late)
+        work();
+}
+
 static void enqueue(cudaStream_t stream, std::function<void()> work) {
+    catch_up(stream);
     if (stream && stream->captured)
         stream->captured->work.push_back(std::move(work));
     else
@@ -92,9 +105,12 @@ cudaError_t cudaMemcpy(void *to, const void *from, size_t size, enum cudaMemcpyK
     memcpy(to, from, size);
     return cudaSuccess;
 }
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, enum cudaMemcpyKind,
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, enum cudaMemcpyKind kind,
                             cudaStream_t stream) {
-    enqueue(stream, [=] { memcpy(to, from, size); });
+    if (kind == cudaMemcpyDeviceToHost && stream && !stream->captured)
+        stream->late.push_back([=] { memcpy(to, from, size); });
+    else
+        enqueue(stream, [=] { memcpy(to, from, size); });
     return cudaSuccess;
 }
 cudaError_t cudaMemsetAsync(void *to, int value, size_t size, cudaStream_t stream) {
@@ -103,14 +119,16 @@ cudaError_t cudaMemsetAsync(void *to, int value, size_t size, cudaStream_t strea
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned) {
-    *stream = new CUstream_st{nullptr};
+    *stream = new CUstream_st{};
     return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+    catch_up(stream);
     delete stream;
     return cudaSuccess;
 }
-cudaError_t cudaStreamSynchronize(cudaStream_t) {
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+    catch_up(stream);
     return cudaSuccess;
 }
 cudaError_t cudaStreamQuery(cudaStream_t) {
@@ -133,7 +151,8 @@ unsigned emulated_graph_launches;
 cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) {
     return cudaSuccess;
 }
-cudaError_t cudaGraphLaunch(cudaGraphExec_t instance, cudaStream_t) {
+cudaError_t cudaGraphLaunch(cudaGraphExec_t instance, cudaStream_t stream) {
+    catch_up(stream);
     emulated_graph_launches++;
     for (const auto &work : instance->work)
         work();
@@ -149,18 +168,27 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t instance) {
 }
 
 cudaError_t cudaEventCreate(cudaEvent_t *event) {
-    *event = new CUevent_st;
+    *event = new CUevent_st{};
     return cudaSuccess;
+}
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned) {
+    return cudaEventCreate(event);
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
     delete event;
     return cudaSuccess;
 }
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+    event->stream = stream;
     event->at = std::chrono::steady_clock::now();
     return cudaSuccess;
 }
-cudaError_t cudaEventSynchronize(cudaEvent_t) {
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+    catch_up(event->stream);
+    return cudaSuccess;
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t event, unsigned) {
+    catch_up(event->stream);
     return cudaSuccess;
 }
 cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t begin, cudaEvent_t end) {

@@ -83,6 +83,17 @@ static gumbel_status load_slot(gb_backend *backend, uint32_t slot, uint32_t posi
     return gb_cuda_slots_load(slots, slot, position, saved, read, user, error);
 }
 
+static gumbel_status copy_to_host(gb_backend *backend, uint32_t slot, uint32_t position,
+                                  gb_saved_states saved, gb_host_states **states, gumbel_error *error) {
+    return gb_cuda_slots_copy_to_host(slots_of(backend), slot, position, saved, states, error);
+}
+
+static gumbel_status copy_from_host(gb_backend *backend, uint32_t slot, uint32_t position,
+                                    gb_saved_states saved, const gb_host_states *states,
+                                    gumbel_error *error) {
+    return gb_cuda_slots_copy_from_host(slots_of(backend), slot, position, saved, states, error);
+}
+
 /* Far more than the device's caches hold. */
 static const uint64_t measured_bytes = (uint64_t)512 << 20;
 
@@ -101,6 +112,8 @@ static const gb_backend_functions functions = {
     .restore_snapshot = restore_snapshot,
     .save_slot = save_slot,
     .load_slot = load_slot,
+    .copy_to_host = copy_to_host,
+    .copy_from_host = copy_from_host,
     .measure_limits = measure_limits,
 };
 

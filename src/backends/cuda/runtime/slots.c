@@ -71,6 +71,8 @@ gumbel_status gb_cuda_slots_create(const gb_program *program, const gb_backend_o
     void *staging;
     GB_TRY(gb_cuda_allocate_pinned(GB_CUDA_STAGING_BYTES, "saving sessions", &staging, error));
     slots->staging = staging;
+    GB_TRY(gb_cuda_host_copies_create(states->caches.bytes + states->recurrent.bytes, stream,
+                                      &slots->host_copies, error));
     const uint32_t first = gb_step_tokens_with(options, options->least_chunk);
     GB_TRY(gb_cuda_slots_map(slots, 0, first, error)); /* the first prompt need not wait */
     for (uint32_t slot = 0; slot < slots->slot_count; slot++)
@@ -83,6 +85,7 @@ void gb_cuda_slots_destroy(gb_cuda_slots *slots) {
     gb_cuda_virtual_range_destroy(&slots->snapshots);
     gb_cuda_free(slots->states.recurrent.memory);
     gb_cuda_free_pinned(slots->staging);
+    gb_cuda_host_copies_destroy(&slots->host_copies);
     gb_free(slots->states.places);
     gb_free(slots->positions);
     gb_free(slots->is_empty);
@@ -92,8 +95,8 @@ void gb_cuda_slots_destroy(gb_cuda_slots *slots) {
 
 /* ---- Giving memory ------------------------------------------------------------------------------------- */
 
-/* Unmaps empty slots but for one; false: they had no memory. */
-static bool empty_slots(gb_cuda_slots *slots, uint32_t but) {
+/* Unmaps empty slots but for one, and what else can be done without; false: there was no memory so. */
+static bool free_memory(gb_cuda_slots *slots, uint32_t but) {
     const uint64_t before = slots->caches.used_bytes + slots->snapshots.used_bytes;
     cudaStreamSynchronize(slots->stream);
     for (uint32_t slot = 0; slot < slots->slot_count; slot++) {
@@ -103,7 +106,8 @@ static bool empty_slots(gb_cuda_slots *slots, uint32_t but) {
         gb_cuda_virtual_range_unmap(&slots->snapshots, slot);
         slots->positions[slot] = 0;
     }
-    return slots->caches.used_bytes + slots->snapshots.used_bytes < before;
+    const bool has_unmapped = slots->caches.used_bytes + slots->snapshots.used_bytes < before;
+    return gb_cuda_host_copies_shrink(&slots->host_copies) || has_unmapped;
 }
 
 static gumbel_status map_states(gb_cuda_slots *slots, uint32_t slot, uint32_t count, gumbel_error *error) {
@@ -124,7 +128,7 @@ gumbel_status gb_cuda_slots_map(gb_cuda_slots *slots, uint32_t slot, uint32_t co
         return GUMBEL_OK;
     const uint32_t rounded = (count + TOGETHER - 1) / TOGETHER * TOGETHER;
     gumbel_status status = map_states(slots, slot, rounded, error);
-    if (status == GUMBEL_ERROR_MEMORY && empty_slots(slots, slot))
+    if (status == GUMBEL_ERROR_MEMORY && free_memory(slots, slot))
         status = map_states(slots, slot, rounded, error);
     if (status == GUMBEL_OK)
         slots->positions[slot] = rounded;
@@ -200,10 +204,25 @@ gumbel_status gb_cuda_slots_take_snapshot(gb_cuda_slots *slots, uint32_t slot, u
     if (!slots->snapshots.memory)
         return GUMBEL_OK;
     gumbel_status status = map_snapshot(slots, slot, error);
-    if (status == GUMBEL_ERROR_MEMORY && empty_slots(slots, slot))
+    if (status == GUMBEL_ERROR_MEMORY && free_memory(slots, slot))
         status = map_snapshot(slots, slot, error);
     GB_TRY(status);
     gb_cuda_slots_settle(slots, slot);
     gb_states_take_snapshot(&slots->states, slot, position);
     return GUMBEL_OK;
+}
+
+gumbel_status gb_cuda_slots_copy_to_host(gb_cuda_slots *slots, uint32_t slot, uint32_t position,
+                                         gb_saved_states saved, gb_host_states **states,
+                                         gumbel_error *error) {
+    gb_cuda_slots_settle(slots, slot);
+    return gb_cuda_copy_to_host(&slots->host_copies, &slots->states, slot, position, saved, states, error);
+}
+
+gumbel_status gb_cuda_slots_copy_from_host(gb_cuda_slots *slots, uint32_t slot, uint32_t position,
+                                           gb_saved_states saved, const gb_host_states *states,
+                                           gumbel_error *error) {
+    gb_cuda_slots_stand(slots, slot, position);
+    GB_TRY(gb_cuda_slots_map(slots, slot, position, error));
+    return gb_cuda_copy_from_host(&slots->host_copies, &slots->states, slot, position, saved, states, error);
 }

@@ -6,6 +6,7 @@
 #ifndef GUMBEL_BACKENDS_CUDA_RUNTIME_SLOTS_H
 #define GUMBEL_BACKENDS_CUDA_RUNTIME_SLOTS_H
 
+#include "backends/cuda/runtime/host_copies.h"
 #include "backends/cuda/runtime/virtual_range.h"
 #include "backends/states/drafts.h"
 #include "backends/states/states.h"
@@ -26,6 +27,7 @@ typedef struct gb_cuda_slots {
     uint32_t *positions;                     /* [slot_count] so many have memory */
     bool *is_empty;   /* [slot_count] since it was reset: other slots that need memory get its */
     uint8_t *staging; /* the host's, pinned: what is saved and loaded goes through it */
+    gb_cuda_host_copies host_copies;
     cudaStream_t stream;
 } gb_cuda_slots;
 
@@ -75,6 +77,12 @@ gumbel_status gb_cuda_slots_copy(gb_cuda_slots *slots, uint32_t from, uint32_t t
                                  gumbel_error *error);
 gumbel_status gb_cuda_slots_take_snapshot(gb_cuda_slots *slots, uint32_t slot, uint32_t position,
                                           gumbel_error *error);
+
+gumbel_status gb_cuda_slots_copy_to_host(gb_cuda_slots *slots, uint32_t slot, uint32_t position,
+                                         gb_saved_states saved, gb_host_states **states, gumbel_error *error);
+gumbel_status gb_cuda_slots_copy_from_host(gb_cuda_slots *slots, uint32_t slot, uint32_t position,
+                                           gb_saved_states saved, const gb_host_states *states,
+                                           gumbel_error *error);
 
 /* saved_slots.c */
 gumbel_status gb_cuda_slots_save(const gb_cuda_slots *slots, uint32_t slot, uint32_t position,
