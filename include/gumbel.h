@@ -634,6 +634,20 @@ typedef struct gumbel_engine_info {
 GUMBEL_API gumbel_status gumbel_engine_get_info(const gumbel_engine *engine, gumbel_engine_info *info,
                                                 gumbel_error *error);
 
+/* What conversations of one length take: the caches up to there, what rings hold and recurrent states. */
+typedef struct gumbel_conversation_memory {
+    size_t size;
+    uint32_t tokens;
+    uint64_t bytes;    /* of one conversation */
+    uint64_t sessions; /* that have room: in what the device has left, or in the machine's memory beside the
+                          weights. UINT64_MAX: not known */
+} gumbel_conversation_memory;
+
+/* Those of 1,024, 8,192 and 32,768 tokens by index, from 0, as far as the engine's context goes. False past
+ * the last one, and for a program without states. */
+GUMBEL_API bool gumbel_engine_conversation_memory(const gumbel_engine *engine, size_t index,
+                                                  gumbel_conversation_memory *memory);
+
 /* What bounds the speed of every program on a machine. */
 typedef struct gumbel_machine_limits {
     size_t size;

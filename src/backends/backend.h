@@ -109,6 +109,9 @@ typedef struct gb_backend_functions {
 
     /* Measures the machine with the backend's threads. NULL: the backend cannot. */
     gumbel_status (*measure_limits)(gb_backend *backend, gumbel_machine_limits *limits, gumbel_error *error);
+
+    /* What the device has left, in bytes; 0: not known. NULL: states are in the machine's memory. */
+    uint64_t (*free_bytes)(gb_backend *backend);
 } gb_backend_functions;
 
 /* The first member of every backend's own structure. */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/backends.h"
+#include "base/machine.h"
 #include "base/memory.h"
 #include "base/versioned.h"
+#include "program/conversations.h"
 #include "program/costs.h"
 #include "program/verify/verifier.h"
 #include "run/draft/draft_tokens.h"
@@ -306,4 +308,19 @@ gumbel_status gumbel_engine_measure_limits(gumbel_engine *engine, gumbel_machine
     GB_TRY(engine->backend->functions->measure_limits(engine->backend, &full, error));
     gb_write_versioned(&full, sizeof full, limits);
     return GUMBEL_OK;
+}
+
+/* Of memory for states; a device's is what its weights have left. */
+static uint64_t room_for_states(const gumbel_engine *engine) {
+    if (!engine->backend->functions->free_bytes)
+        return gb_room_beside_weights(engine->program, gb_machine_bytes());
+    const uint64_t left = engine->backend->functions->free_bytes(engine->backend);
+    return left > 0 ? left : UINT64_MAX;
+}
+
+bool gumbel_engine_conversation_memory(const gumbel_engine *engine, size_t index,
+                                       gumbel_conversation_memory *memory) {
+    return memory->size >= sizeof *memory &&
+           gb_get_conversation_memory(engine->program, engine->max_context, room_for_states(engine), index,
+                                      memory);
 }

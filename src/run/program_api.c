@@ -3,6 +3,7 @@
  * The public functions about programs: thin wrappers around src/program and src/text.
  */
 #include "backends/backends.h"
+#include "base/machine.h"
 #include "base/memory.h"
 #include "base/versioned.h"
 #include "plan/plan.h"
@@ -17,7 +18,6 @@
 #include "text/tokenizer/tokenizer.h"
 
 #include <string.h>
-#include <unistd.h>
 
 const char *gumbel_version(void) {
     return GUMBEL_VERSION;
@@ -111,12 +111,6 @@ static gumbel_status scratch_bytes(const gb_program *program, uint64_t *bytes, g
     return gb_plan_scratch_bytes(program, &options, bytes, error);
 }
 
-/* Of memory; 0 where the system does not say. */
-static uint64_t machine_bytes(void) {
-    const long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
-    return pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : 0;
-}
-
 gumbel_status gumbel_program_inspect(const gumbel_program *program, gumbel_inspect_part part,
                                      gumbel_write_callback write, void *user, gumbel_error *error) {
     gb_text_sink sink = {write, user};
@@ -124,7 +118,7 @@ gumbel_status gumbel_program_inspect(const gumbel_program *program, gumbel_inspe
     switch (part) {
     case GUMBEL_INSPECT_SUMMARY:
         GB_TRY(scratch_bytes(program->program, &scratch, error));
-        gb_print_summary(program->program, &(gb_summary_sizes){scratch, machine_bytes()}, &sink);
+        gb_print_summary(program->program, &(gb_summary_sizes){scratch, gb_machine_bytes()}, &sink);
         return GUMBEL_OK;
     case GUMBEL_INSPECT_GRAPH:
         return gb_print_graph(program->program, &sink, error);

@@ -47,6 +47,41 @@ static void bytes_of_conversations(void **state) {
     free(summary);
 }
 
+/* The bytes of a line that begins with label, in kB. */
+static double kilobytes_of(const char *report, const char *label) {
+    double kilobytes = 0, sessions = 0;
+    const char *line = strstr(report, label);
+    assert_non_null(line);
+    line += strlen(label);
+    assert_int_equal(
+        sscanf(line, " %lf kB a conversation, %lf have room beside the weights\n", &kilobytes, &sessions), 2);
+    assert_true(sessions >= 1);
+    return kilobytes;
+}
+
+static double kilobytes_with(const char *program, const char *cache, const char *context) {
+    command_result result = GUMBEL(NULL, "run", program, "Why?", "-n", "2", "--temp", "0", "--stats",
+                                   "--cache", cache, "-c", context);
+    assert_status(result, 0);
+    const double kilobytes = kilobytes_of(result.errors, "\nat 1024 tokens   ");
+    assert_null(strstr(result.errors, "at 8192 tokens"));
+    free_result(&result);
+    return kilobytes;
+}
+
+/* An engine's are those of its caches, at the lengths that it can hold. */
+static void stats_have_bytes_of_conversations(void **state) {
+    (void)state;
+    const char *plain = exported("plain.gumbel", "bf16");
+    const double bfloat16 = kilobytes_with(plain, "bfloat16", "1024"),
+                 q8 = kilobytes_with(plain, "q8", "2048");
+    assert_true(q8 < 0.7 * bfloat16);
+    command_result result = GUMBEL(NULL, "run", plain, "Why?", "-n", "2", "--stats", "-c", "1023");
+    assert_status(result, 0);
+    assert_null(strstr(result.errors, "a conversation"));
+    free_result(&result);
+}
+
 static void assert_refused(command_result result, const char *part) {
     assert_int_not_equal(result.status, 0);
     assert_has(result.errors, part);
@@ -68,6 +103,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_program_runs_as_if_exported_so),
         cmocka_unit_test(bytes_of_conversations),
+        cmocka_unit_test(stats_have_bytes_of_conversations),
         cmocka_unit_test(other_kinds_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

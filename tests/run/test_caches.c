@@ -54,6 +54,35 @@ static void sizes_and_names(void **state) {
     gumbel_program_close(program);
 }
 
+static bool conversation_of(const gumbel_program *program, uint32_t context, size_t index, size_t size,
+                            gumbel_conversation_memory *memory) {
+    const gumbel_engine_options options = {.size = sizeof options, .max_context = context};
+    gumbel_engine *engine;
+    assert_ok(gumbel_engine_create(program, &options, &engine, &error), &error);
+    *memory = (gumbel_conversation_memory){.size = size};
+    const bool is_there = gumbel_engine_conversation_memory(engine, index, memory);
+    gumbel_engine_destroy(engine);
+    return is_there;
+}
+
+/* Lengths go as far as the engine's context, and bytes do not depend on it. */
+static void conversations_of_engines(void **state) {
+    (void)state;
+    gumbel_program *program = open_random_program("qwen_long.json", false);
+    const uint64_t most = info_of(program).session_state_bytes;
+    gumbel_conversation_memory memory, shorter;
+    assert_true(conversation_of(program, 0, 0, sizeof memory, &memory));
+    assert_int_equal(memory.tokens, 1024);
+    assert_in_range(memory.bytes, most / 8, most / 2);
+    assert_true(memory.sessions > 0);
+    assert_true(conversation_of(program, 1024, 0, sizeof memory, &shorter));
+    assert_int_equal(shorter.bytes, memory.bytes);
+    assert_false(conversation_of(program, 0, 1, sizeof memory, &memory));
+    assert_false(conversation_of(program, 1023, 0, sizeof memory, &memory));
+    assert_false(conversation_of(program, 0, 0, sizeof memory - 1, &memory));
+    gumbel_program_close(program);
+}
+
 static void what_is_refused(void **state) {
     (void)state;
     gumbel_program *program = open_random_program("small.json", false);
@@ -122,6 +151,7 @@ static void session_files(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_and_names),
+        cmocka_unit_test(conversations_of_engines),
         cmocka_unit_test(what_is_refused),
         cmocka_unit_test(session_files),
     };

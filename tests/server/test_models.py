@@ -42,6 +42,18 @@ class Models(unittest.TestCase):
             self.assertEqual(answer(server, "third"), 404)
             self.assertIn('model_name="other"', server.request("GET", "/metrics")[2])
 
+    def test_conversations(self):
+        """The start says what conversations take in this engine, of the lengths that it can hold."""
+        lengths = {}
+        for cache in ("bfloat16", "q8"):
+            with Server("--cache", cache, "--max-context", "2048") as server:
+                found = re.findall(r"memory at (\d+) tokens: ([0-9.]+) kB a conversation, (\d+) have room",
+                                   "".join(server.lines))
+            self.assertEqual([tokens for tokens, _, _ in found], ["1024"])
+            self.assertGreater(int(found[0][2]), 0)
+            lengths[cache] = float(found[0][1])
+        self.assertLess(lengths["q8"], 0.7 * lengths["bfloat16"])
+
     def test_on_demand(self):
         """One is loaded at a time; answers are the same whenever it was loaded."""
         with Server(QWEN, "--alias", "other", "--models-max", "1") as server:

@@ -286,6 +286,7 @@ static const gb_backend_functions functions = {
     .copy_to_host = nullptr,
     .copy_from_host = nullptr,
     .measure_limits = nullptr,
+    .free_bytes = nullptr,
 };
 
 static const char *device_name(const mx::Device &device) {

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "cli/base/measure.h"
 #include "cli/base/signals.h"
+#include "cli/model/conversations.h"
 #include "cli/model/drafts.h"
 
 static gumbel_status generate_tokens(cli_generator *generator, cli_output *output, cli_reply *reply,
@@ -114,5 +115,6 @@ void cli_print_stats(const cli_model *model, const cli_sampling *sampling, const
     fprintf(file, "context          %u of %u positions\n", positions, model->max_context);
     fprintf(file, "caches           %.3f MB, %.3f MB when the context is full\n",
             state_megabytes(model, positions), state_megabytes(model, model->max_context));
+    cli_print_conversations(model->engine, file);
     fprintf(file, "peak memory      %.1f MB\n", cli_peak_megabytes());
 }

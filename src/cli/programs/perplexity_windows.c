@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/programs/perplexity_windows.h"
 
+#include "base/machine.h"
 #include "base/status.h"
 #include "cli/base/storage.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
 /* ---- How many ------------------------------------------------------------------------------------------ */
 
@@ -24,7 +24,7 @@ static gumbel_status add_state_bytes(const cli_model *model, uint32_t window, do
 
 /* Half of the machine's memory is the weights', and another quarter everybody else's. */
 static double memory_for_states(void) {
-    return (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) / 4;
+    return (double)gb_machine_bytes() / 4;
 }
 
 gumbel_status cli_settle_batch(const cli_model *model, const cli_model *other, const cli_scored_text *text,

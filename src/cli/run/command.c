@@ -55,7 +55,7 @@ static const cli_option output_table[] = {
      .offset = offsetof(run_options, json)},
     {.names = "--stats",
      .help = "Report on standard error the settings used, where each came from, why the answer ended, speed "
-             "and memory.",
+             "and memory, also what conversations of some lengths take and how many have room.",
      .type = CLI_FLAG,
      .offset = offsetof(run_options, stats)},
     {.names = "-q --quiet",

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/serve/load.h"
 
+#include "base/machine.h"
 #include "base/status.h"
 #include "cli/base/report.h"
 #include "cli/base/units.h"
+#include "cli/model/conversations.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { DEFAULT_SLOTS = 4, DEFAULT_CACHE_MEBIBYTES = 1024 };
 
@@ -83,9 +84,9 @@ static uint32_t context_of(const cli_model_options *options, const gumbel_progra
 
 /* On the CPU weights may be larger than memory, at a price. */
 static void warn_of_memory(const char *path, const char *backend, uint64_t bytes) {
-    const uint64_t machine = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    const uint64_t machine = gb_machine_bytes();
     char needed[CLI_BYTES_TEXT], there[CLI_BYTES_TEXT];
-    if ((!backend || strcmp(backend, "cpu") == 0) && bytes > machine)
+    if ((!backend || strcmp(backend, "cpu") == 0) && machine > 0 && bytes > machine)
         cli_note("warning: %s takes %s with the states of all slots, and this machine has %s", path,
                  cli_describe_bytes(bytes, needed), cli_describe_bytes(machine, there));
 }
@@ -181,6 +182,14 @@ static void log_memory(const serve_options *serve, const serve_model *model) {
             cli_describe_bytes(model->bytes, slots), cli_describe_bytes(cache_bytes(serve), cache));
 }
 
+/* How many conversations of a length have room, whatever the slots. */
+static void log_conversations(const gumbel_engine *engine) {
+    gumbel_conversation_memory memory = {.size = sizeof memory};
+    char text[CLI_CONVERSATION_TEXT];
+    for (size_t i = 0; gumbel_engine_conversation_memory(engine, i, &memory); i++)
+        cli_note("memory at %u tokens: %s", memory.tokens, cli_describe_conversation(&memory, text));
+}
+
 gumbel_status serve_load(const serve_arguments *arguments, const serve_model *model, serve_loaded **loaded,
                          gumbel_error *error) {
     serve_loaded *made = cli_allocate(1, sizeof *made);
@@ -195,6 +204,7 @@ gumbel_status serve_load(const serve_arguments *arguments, const serve_model *mo
     cli_note("%s: %u positions, %s", server_first_name(model->names, id), made->served.max_context,
              gumbel_engine_description(made->model.engine));
     log_memory(&arguments->serve, model);
+    log_conversations(made->model.engine);
     return status;
 }
 

@@ -2,6 +2,7 @@
 #include "program/print/printer.h"
 
 #include "program/constant_packing.h"
+#include "program/conversations.h"
 #include "program/settings.h"
 
 #include <limits.h>
@@ -91,19 +92,16 @@ static void print_generation(const gb_metadata *metadata, const gb_text_sink *si
 
 /* What a conversation takes at some lengths, and how many have room beside the weights. */
 static void print_conversations(const gb_program *program, uint64_t machine_bytes, const gb_text_sink *sink) {
-    static const uint32_t lengths[] = {1024, 8192, 32768};
-    const uint64_t weights = gb_program_weight_bytes(program);
-    const uint64_t room = machine_bytes > weights ? machine_bytes - weights : 0;
-    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
-        const uint64_t bytes = gb_program_state_bytes_at(program, lengths[i]);
+    const uint32_t context = (uint32_t)program->metadata.max_context;
+    const uint64_t room = gb_room_beside_weights(program, machine_bytes);
+    gumbel_conversation_memory memory = {.size = sizeof memory};
+    for (size_t i = 0; gb_get_conversation_memory(program, context, room, i, &memory); i++) {
         char label[32];
-        if (lengths[i] > program->metadata.max_context || bytes == 0)
-            break;
-        snprintf(label, sizeof label, "at %u tokens", (unsigned)lengths[i]);
-        print_bytes_line(sink, label, bytes);
-        if (machine_bytes > 0)
+        snprintf(label, sizeof label, "at %u tokens", (unsigned)memory.tokens);
+        print_bytes_line(sink, label, memory.bytes);
+        if (memory.sessions != UINT64_MAX)
             gb_print(sink, "  %-18s %llu sessions beside the weights\n", "",
-                     (unsigned long long)(room / bytes));
+                     (unsigned long long)memory.sessions);
     }
 }
 

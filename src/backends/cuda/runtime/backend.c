@@ -102,6 +102,12 @@ static gumbel_status measure_limits(gb_backend *backend, gumbel_machine_limits *
                                      error);
 }
 
+static uint64_t free_bytes(gb_backend *backend) {
+    size_t left = 0, all = 0;
+    (void)backend;
+    return cudaMemGetInfo(&left, &all) == cudaSuccess ? left : 0;
+}
+
 static const gb_backend_functions functions = {
     .destroy = destroy,
     .step = step,
@@ -115,6 +121,7 @@ static const gb_backend_functions functions = {
     .copy_to_host = copy_to_host,
     .copy_from_host = copy_from_host,
     .measure_limits = measure_limits,
+    .free_bytes = free_bytes,
 };
 
 static gumbel_status find_device(struct cudaDeviceProp *device, gumbel_error *error) {
