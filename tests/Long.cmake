@@ -20,5 +20,5 @@ set(shortened_long_tests cuda-emulated.draft_model cuda-emulated.drafted_answers
 # The same of builds with a sanitizer.
 set(shortened_sanitized_tests
   cli.bench harness.schedule_soak program.hostile run.drafts run.grammar_answers run.prompt_pieces run.same_bits run.stop_strings
-  server.same_answers server.soak server.structured)
+  run.tools_long_context server.same_answers server.soak server.structured)
 set(long_sanitized_tests hub.pull sampler.distribution sampler.fused server.http)
