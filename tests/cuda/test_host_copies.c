@@ -106,7 +106,8 @@ static void what_was_there_then(void **unused) {
             fill(0, i + 1);
             read_slot(0, positions[i], saved, &expected);
             gb_host_states *copy = copy_of(0, positions[i], saved);
-            assert_true(copy->bytes >= expected.size && copy->bytes < expected.size + copies.block_bytes);
+            assert_true(copy->bytes >= expected.size &&
+                        copy->bytes < expected.size + copies.blocks.block_bytes);
             fill(0, i + 100);
             give(1, positions[i], saved, copy);
             gb_host_states_release(copy);

@@ -169,7 +169,9 @@ const cli_option serve_model_table[] = {
      .offset = offsetof(serve_options, slots)},
     {.names = "--cache-ram",
      .argument = "MIB",
-     .help = "Host memory for states that are kept for later prompts. Default: 1024.",
+     .help = "Host memory for states that are kept for later prompts, of each model. Default: 8192, but no "
+             "more than "
+             "a quarter of the machine's, which several models share.",
      .type = CLI_INTEGER,
      .range = {.low = 1, .high = 1 << 20},
      .offset = offsetof(serve_options, cache_mebibytes)},

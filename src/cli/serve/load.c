@@ -10,7 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEFAULT_SLOTS = 4, DEFAULT_CACHE_MEBIBYTES = 1024 };
+enum { DEFAULT_SLOTS = 4, CACHE_SHARE = 4 /* of the machine's memory */ };
+
+static const uint64_t most_default_cache = (uint64_t)8 << 30;
 
 /* ---- Names --------------------------------------------------------------------------------------------- */
 
@@ -118,9 +120,13 @@ gumbel_status serve_look_at(const serve_arguments *arguments, const char *alias,
 
 /* ---- Loading ------------------------------------------------------------------------------------------- */
 
+/* Of a model; by default all of them together have a share of the machine's memory. */
 static uint64_t cache_bytes(const serve_options *serve) {
     const cli_integer *given = &serve->cache_mebibytes;
-    return (uint64_t)(given->given ? given->value : DEFAULT_CACHE_MEBIBYTES) << 20;
+    const uint64_t share = gb_machine_bytes() / CACHE_SHARE / (1 + serve->more.count);
+    if (given->given)
+        return (uint64_t)given->value << 20;
+    return share > 0 && share < most_default_cache ? share : most_default_cache;
 }
 
 static gumbel_status open_scheduler(const serve_options *serve, serve_loaded *loaded, gumbel_error *error) {

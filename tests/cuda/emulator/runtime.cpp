@@ -101,6 +101,12 @@ cudaError_t cudaDriverGetVersion(int *version) {
     *version = 13000;
     return cudaSuccess;
 }
+cudaError_t cudaHostRegister(void *, size_t, unsigned) {
+    return cudaSuccess;
+}
+cudaError_t cudaHostUnregister(void *) {
+    return cudaSuccess;
+}
 cudaError_t cudaMemcpy(void *to, const void *from, size_t size, enum cudaMemcpyKind) {
     memcpy(to, from, size);
     return cudaSuccess;

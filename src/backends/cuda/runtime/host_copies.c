@@ -65,25 +65,18 @@ static uint64_t between(uint64_t least, uint64_t value, uint64_t most) {
 
 gumbel_status gb_cuda_host_copies_create(uint64_t slot_bytes, cudaStream_t steps, gb_cuda_host_copies *copies,
                                          gumbel_error *error) {
-    *copies = (gb_cuda_host_copies){.steps = steps, .block_bytes = LEAST_BLOCK};
-    while (copies->block_bytes < MOST_BLOCK && copies->block_bytes * BLOCKS_OF_SLOT < slot_bytes)
-        copies->block_bytes *= 2;
+    *copies = (gb_cuda_host_copies){.steps = steps};
+    uint64_t block_bytes = LEAST_BLOCK;
+    while (block_bytes < MOST_BLOCK && block_bytes * BLOCKS_OF_SLOT < slot_bytes)
+        block_bytes *= 2;
     copies->least_room_bytes = between(LEAST_BLOCK, slot_bytes, LEAST_ROOM);
     copies->most_room_bytes = between(LEAST_BLOCK, slot_bytes, MOST_ROOM);
     GB_TRY(check(cudaStreamCreateWithFlags(&copies->stream, cudaStreamNonBlocking), error));
     GB_TRY(make_event(&copies->gathered, error));
     for (uint32_t i = 0; i < GB_CUDA_ROOMS; i++)
         GB_TRY(make_event(&copies->rooms[i].left, error));
+    GB_TRY(gb_cuda_host_blocks_create(block_bytes, &copies->blocks, error));
     return allocate_rooms(copies, copies->least_room_bytes, error);
-}
-
-static void free_blocks(gb_cuda_host_block *block) {
-    while (block) {
-        gb_cuda_host_block *next = block->next;
-        gb_cuda_free_pinned(block->memory);
-        gb_free(block);
-        block = next;
-    }
 }
 
 static void destroy_event(cudaEvent_t event) {
@@ -99,7 +92,7 @@ void gb_cuda_host_copies_destroy(gb_cuda_host_copies *copies) {
     destroy_event(copies->gathered);
     for (uint32_t i = 0; i < GB_CUDA_ROOMS; i++)
         destroy_event(copies->rooms[i].left);
-    free_blocks(copies->free);
+    gb_cuda_host_blocks_destroy(&copies->blocks);
     gb_cuda_free(copies->rooms[0].memory);
     *copies = (gb_cuda_host_copies){0};
 }
@@ -133,52 +126,28 @@ bool gb_cuda_host_copies_shrink(gb_cuda_host_copies *copies) {
 
 /* ---- Blocks -------------------------------------------------------------------------------------------- */
 
-static gumbel_status new_block(const gb_cuda_host_copies *copies, gb_cuda_host_block **block,
-                               gumbel_error *error) {
-    void *memory;
-    GB_TRY(gb_cuda_allocate_pinned(copies->block_bytes, "a sequence's states", &memory, error));
-    *block = gb_allocate(1, sizeof **block);
-    if (!*block) {
-        gb_cuda_free_pinned(memory);
-        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no host memory for a sequence's states");
-    }
-    (*block)->memory = memory;
-    return GUMBEL_OK;
-}
-
-static gumbel_status take_block(host_states *states, gumbel_error *error) {
-    gb_cuda_host_copies *copies = states->copies;
-    gb_cuda_host_block *block = copies->free;
-    if (block)
-        copies->free = block->next;
-    else
-        GB_TRY(new_block(copies, &block, error));
-    block->next = states->blocks;
-    states->blocks = block;
-    states->base.bytes += copies->block_bytes;
-    return GUMBEL_OK;
+static gumbel_status take_blocks(host_states *states, uint64_t bytes, gumbel_error *error) {
+    gb_cuda_host_blocks *blocks = &states->copies->blocks;
+    const uint64_t count = (bytes + blocks->block_bytes - 1) / blocks->block_bytes;
+    states->base.bytes = count * blocks->block_bytes;
+    return gb_cuda_host_blocks_take(blocks, (size_t)count, &states->blocks, error);
 }
 
 /* Nothing waits for copies into the blocks: later ones come after them in the stream. */
 static void release(gb_host_states *base) {
     host_states *states = (host_states *)base;
-    while (states->blocks) {
-        gb_cuda_host_block *block = states->blocks;
-        states->blocks = block->next;
-        block->next = states->copies->free;
-        states->copies->free = block;
-    }
+    gb_cuda_host_blocks_give_back(&states->copies->blocks, states->blocks);
     destroy_event(states->arrived);
     gb_free(states);
 }
 
 /* The longest stretch of the block that is left, up to so many bytes. */
 static uint8_t *take_stretch(const gb_cuda_host_copies *copies, place *at, uint64_t *size) {
-    if (at->used == copies->block_bytes)
+    if (at->used == copies->blocks.block_bytes)
         *at = (place){.block = at->block->next};
     uint8_t *stretch = at->block->memory + at->used;
-    if (*size > copies->block_bytes - at->used)
-        *size = copies->block_bytes - at->used;
+    if (*size > copies->blocks.block_bytes - at->used)
+        *size = copies->blocks.block_bytes - at->used;
     at->used += *size;
     return stretch;
 }
@@ -253,8 +222,8 @@ gumbel_status gb_cuda_copy_to_host(gb_cuda_host_copies *copies, const gb_states 
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no host memory for a sequence's states");
     *copy = (host_states){.base.release = release, .copies = copies};
     gumbel_status status = prepare_rooms(copies, bytes, error);
-    while (status == GUMBEL_OK && copy->base.bytes < bytes)
-        status = take_block(copy, error);
+    if (status == GUMBEL_OK)
+        status = take_blocks(copy, bytes, error);
     if (status == GUMBEL_OK)
         status = send(copy, states, slot, position, saved, error);
     if (status != GUMBEL_OK) {

@@ -6,6 +6,7 @@
 #ifndef GUMBEL_BACKENDS_CUDA_RUNTIME_HOST_COPIES_H
 #define GUMBEL_BACKENDS_CUDA_RUNTIME_HOST_COPIES_H
 
+#include "backends/cuda/runtime/host_blocks.h"
 #include "backends/states/states.h"
 
 #include <cuda_runtime_api.h>
@@ -18,20 +19,13 @@ typedef struct gb_cuda_room {
     cudaEvent_t left; /* all that was in it has been copied */
 } gb_cuda_room;
 
-/* Pinned memory of the host. */
-typedef struct gb_cuda_host_block {
-    struct gb_cuda_host_block *next;
-    uint8_t *memory;
-} gb_cuda_host_block;
-
 typedef struct gb_cuda_host_copies {
     cudaStream_t steps, stream; /* the slots', and that of the copies to the host */
     cudaEvent_t gathered;
     gb_cuda_room rooms[GB_CUDA_ROOMS];
     uint64_t room_bytes, least_room_bytes, most_room_bytes; /* of each */
     bool is_short;                                          /* there is no memory for larger rooms */
-    uint64_t block_bytes;
-    gb_cuda_host_block *free; /* that hold nothing */
+    gb_cuda_host_blocks blocks;
 } gb_cuda_host_copies;
 
 /* For slots of so many bytes whose states `steps` computes. Safe to destroy after a failure. Errors: MEMORY,
