@@ -30,8 +30,7 @@ typedef struct place {
 /* Takes states through the rooms. */
 typedef struct departure {
     gb_cuda_host_copies *copies;
-    uint32_t room;
-    uint64_t filled; /* bytes of the room */
+    uint64_t filled; /* bytes of the room that is filled now */
     place to;
 } departure;
 
@@ -164,7 +163,7 @@ static gumbel_status add_bytes(void *user, const void *from, uint64_t size, gumb
 /* Copies what the room holds into blocks, behind the steps that come now. */
 static gumbel_status send_room(departure *d, gumbel_error *error) {
     gb_cuda_host_copies *copies = d->copies;
-    gb_cuda_room *room = &copies->rooms[d->room];
+    gb_cuda_room *room = &copies->rooms[copies->room];
     GB_TRY(check(cudaEventRecord(copies->gathered, copies->steps), error));
     GB_TRY(check(cudaStreamWaitEvent(copies->stream, copies->gathered, 0), error));
     for (uint64_t done = 0; done < d->filled;) {
@@ -176,7 +175,7 @@ static gumbel_status send_room(departure *d, gumbel_error *error) {
         done += size;
     }
     GB_TRY(check(cudaEventRecord(room->left, copies->stream), error));
-    d->room = (d->room + 1) % GB_CUDA_ROOMS;
+    copies->room = (copies->room + 1) % GB_CUDA_ROOMS;
     d->filled = 0;
     return GUMBEL_OK;
 }
@@ -186,7 +185,7 @@ static gumbel_status gather(void *user, const void *from, uint64_t size, gumbel_
     departure *d = user;
     const gb_cuda_host_copies *copies = d->copies;
     for (uint64_t done = 0; done < size;) {
-        const gb_cuda_room *room = &copies->rooms[d->room];
+        const gb_cuda_room *room = &copies->rooms[copies->room];
         const uint64_t left = copies->room_bytes - d->filled, part = size - done < left ? size - done : left;
         if (d->filled == 0)
             GB_TRY(check(cudaStreamWaitEvent(copies->steps, room->left, 0), error));

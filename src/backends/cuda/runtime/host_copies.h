@@ -24,6 +24,7 @@ typedef struct gb_cuda_host_copies {
     cudaEvent_t gathered;
     gb_cuda_room rooms[GB_CUDA_ROOMS];
     uint64_t room_bytes, least_room_bytes, most_room_bytes; /* of each */
+    uint32_t room;                                          /* that is filled next */
     bool is_short;                                          /* there is no memory for larger rooms */
     gb_cuda_host_blocks blocks;
 } gb_cuda_host_copies;
