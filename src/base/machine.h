@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-/* Bytes of memory; 0 where the system does not say. */
+/* Bytes of memory, or what a container may use of them; 0 where the system does not say. */
 uint64_t gb_machine_bytes(void);
 
 #endif

@@ -198,6 +198,22 @@ static void rooms_give_way(void **unused) {
     emulated_memory_bytes = all;
 }
 
+/* Where the system pins nothing, states are copied all the same. */
+static void memory_that_is_not_pinned(void **unused) {
+    (void)unused;
+    static content expected;
+    emulated_pinning_fails = true;
+    begin(1);
+    fill(0, 5);
+    read_slot(0, ROWS, GB_SAVED_ALL, &expected);
+    gb_host_states *copy = copy_of(0, ROWS, GB_SAVED_ALL);
+    give(1, ROWS, GB_SAVED_ALL, copy);
+    gb_host_states_release(copy);
+    assert_slot(1, ROWS, GB_SAVED_ALL, &expected);
+    end();
+    emulated_pinning_fails = false;
+}
+
 #endif
 
 int main(void) {
@@ -207,6 +223,7 @@ int main(void) {
         cmocka_unit_test(blocks_are_used_again),
 #if defined(GUMBEL_EMULATED_DEVICE)
         cmocka_unit_test(rooms_give_way),
+        cmocka_unit_test(memory_that_is_not_pinned),
 #endif
     };
     need_device();

@@ -12,7 +12,8 @@
 
 enum { DEFAULT_SLOTS = 4, CACHE_SHARE = 4 /* of the machine's memory */ };
 
-static const uint64_t most_default_cache = (uint64_t)8 << 30;
+/* The least is for a machine that does not say what it has. */
+static const uint64_t most_default_cache = (uint64_t)8 << 30, least_default_cache = (uint64_t)1 << 30;
 
 /* ---- Names --------------------------------------------------------------------------------------------- */
 
@@ -123,10 +124,11 @@ gumbel_status serve_look_at(const serve_arguments *arguments, const char *alias,
 /* Of a model; by default all of them together have a share of the machine's memory. */
 static uint64_t cache_bytes(const serve_options *serve) {
     const cli_integer *given = &serve->cache_mebibytes;
-    const uint64_t share = gb_machine_bytes() / CACHE_SHARE / (1 + serve->more.count);
+    const uint64_t machine = gb_machine_bytes(), models = 1 + serve->more.count;
+    const uint64_t share = machine > 0 ? machine / CACHE_SHARE / models : least_default_cache;
     if (given->given)
         return (uint64_t)given->value << 20;
-    return share > 0 && share < most_default_cache ? share : most_default_cache;
+    return share < most_default_cache ? share : most_default_cache;
 }
 
 static gumbel_status open_scheduler(const serve_options *serve, serve_loaded *loaded, gumbel_error *error) {

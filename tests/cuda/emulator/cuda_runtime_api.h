@@ -80,6 +80,7 @@ cudaError_t cudaMallocHost(void **pointer, size_t size);
 cudaError_t cudaFree(void *pointer);
 cudaError_t cudaFreeHost(void *pointer);
 enum { cudaHostRegisterDefault = 0 };
+extern bool emulated_pinning_fails; /* for tests */
 cudaError_t cudaHostRegister(void *memory, size_t size, unsigned flags);
 cudaError_t cudaHostUnregister(void *memory);
 cudaError_t cudaMemcpy(void *to, const void *from, size_t size, enum cudaMemcpyKind kind);

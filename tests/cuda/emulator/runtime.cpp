@@ -101,8 +101,9 @@ cudaError_t cudaDriverGetVersion(int *version) {
     *version = 13000;
     return cudaSuccess;
 }
+bool emulated_pinning_fails;
 cudaError_t cudaHostRegister(void *, size_t, unsigned) {
-    return cudaSuccess;
+    return emulated_pinning_fails ? cudaErrorInvalidValue : cudaSuccess;
 }
 cudaError_t cudaHostUnregister(void *) {
     return cudaSuccess;

@@ -105,7 +105,10 @@ static gumbel_status measure_limits(gb_backend *backend, gumbel_machine_limits *
 static uint64_t free_bytes(gb_backend *backend) {
     size_t left = 0, all = 0;
     (void)backend;
-    return cudaMemGetInfo(&left, &all) == cudaSuccess ? left : 0;
+    if (cudaMemGetInfo(&left, &all) == cudaSuccess)
+        return left;
+    cudaGetLastError(); /* it would be found after the next launch */
+    return 0;
 }
 
 static const gb_backend_functions functions = {

@@ -1,35 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/cuda/runtime/host_blocks.h"
 
-#include "backends/cuda/runtime/device.h"
 #include "base/memory.h"
+#include "base/thread.h"
 
+#include <cuda_runtime_api.h>
 #include <sys/mman.h>
 
-enum { PAGE = 4096, HUGE_PAGE = 2 << 20 };
+enum { PAGE = 4096, HUGE_PAGE = 2 << 20, MOST_RESERVE = 1 << 30 /* bytes */ };
 
 /* ---- Memory -------------------------------------------------------------------------------------------- */
 
-/* Memory that has its pages. Huge ones, where the system gives some, are there and pinned sooner. */
-static gumbel_status map(uint64_t bytes, gb_cuda_host_block *block, gumbel_error *error) {
-    const size_t size = (size_t)bytes + HUGE_PAGE;
-    void *mapped = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+/* Maps so many bytes, a power of 2, at a multiple of them. */
+static uint8_t *map_aligned(size_t bytes) {
+    void *mapped = mmap(NULL, 2 * bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (mapped == MAP_FAILED)
-        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no host memory for a sequence's states");
-    const uintptr_t first = ((uintptr_t)mapped + HUGE_PAGE - 1) & ~(uintptr_t)(HUGE_PAGE - 1);
-    block->mapped = mapped;
-    block->memory = (uint8_t *)mapped + (first - (uintptr_t)mapped);
-    if (bytes >= HUGE_PAGE)
-        madvise(block->memory, (size_t)bytes, MADV_HUGEPAGE);
-    for (uint64_t at = 0; at < bytes; at += PAGE)
-        ((volatile uint8_t *)block->memory)[at] = 0;
-    return GUMBEL_OK;
+        return NULL;
+    uint8_t *first = mapped;
+    const size_t before = (size_t)(-(uintptr_t)first & (bytes - 1));
+    if (before > 0)
+        munmap(first, before);
+    munmap(first + before + bytes, bytes - before);
+    return first + before;
 }
 
-static void unmap(uint64_t bytes, gb_cuda_host_block *block) {
-    if (block->mapped)
-        munmap(block->mapped, (size_t)bytes + HUGE_PAGE);
-    gb_free(block);
+/* Memory that has its pages; huge ones, where the system gives some, are there and pinned sooner. */
+static uint8_t *map_pages(size_t bytes) {
+    uint8_t *memory = map_aligned(bytes);
+    if (memory && bytes >= HUGE_PAGE)
+        madvise(memory, bytes, MADV_HUGEPAGE);
+    for (size_t at = 0; memory && at < bytes; at += PAGE)
+        ((volatile uint8_t *)memory)[at] = 0;
+    return memory;
 }
 
 /* Registering memory that has its pages holds up the launches of other threads for 2 ms at most, where
@@ -37,25 +39,25 @@ static void unmap(uint64_t bytes, gb_cuda_host_block *block) {
 static gumbel_status make_block(const gb_cuda_host_blocks *blocks, gb_cuda_host_block **made,
                                 gumbel_error *error) {
     gb_cuda_host_block *block = gb_allocate(1, sizeof *block);
-    if (!block)
+    uint8_t *memory = block ? map_pages((size_t)blocks->block_bytes) : NULL;
+    if (!memory) {
+        gb_free(block);
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no host memory for a sequence's states");
-    gumbel_status status = map(blocks->block_bytes, block, error);
-    if (status == GUMBEL_OK)
-        status = gb_cuda_check(
-            cudaHostRegister(block->memory, (size_t)blocks->block_bytes, cudaHostRegisterDefault),
-            "pinning host memory for a sequence's states", error);
-    if (status != GUMBEL_OK) {
-        cudaGetLastError(); /* it would be found after the next launch */
-        unmap(blocks->block_bytes, block);
-        return status;
     }
+    block->memory = memory;
+    block->is_pinned =
+        cudaHostRegister(memory, (size_t)blocks->block_bytes, cudaHostRegisterDefault) == cudaSuccess;
+    if (!block->is_pinned)
+        cudaGetLastError(); /* it would be found after the next launch */
     *made = block;
     return GUMBEL_OK;
 }
 
 static void free_block(const gb_cuda_host_blocks *blocks, gb_cuda_host_block *block) {
-    cudaHostUnregister(block->memory);
-    unmap(blocks->block_bytes, block);
+    if (block->is_pinned)
+        cudaHostUnregister(block->memory);
+    munmap(block->memory, (size_t)blocks->block_bytes);
+    gb_free(block);
 }
 
 /* ---- The thread ---------------------------------------------------------------------------------------- */
@@ -64,6 +66,15 @@ static void push(gb_cuda_host_blocks *blocks, gb_cuda_host_block *block) {
     block->next = blocks->free;
     blocks->free = block;
     blocks->free_count++;
+}
+
+static gb_cuda_host_block *pop(gb_cuda_host_blocks *blocks) {
+    gb_cuda_host_block *block = blocks->free;
+    if (block) {
+        blocks->free = block->next;
+        blocks->free_count--;
+    }
+    return block;
 }
 
 /* Makes a block while others may take and give back. Without memory the reserve is what there is. */
@@ -119,11 +130,8 @@ void gb_cuda_host_blocks_destroy(gb_cuda_host_blocks *blocks) {
     if (!blocks->is_open)
         return;
     end_thread(blocks);
-    while (blocks->free) {
-        gb_cuda_host_block *block = blocks->free;
-        blocks->free = block->next;
+    for (gb_cuda_host_block *block; (block = pop(blocks)) != NULL;)
         free_block(blocks, block);
-    }
     pthread_cond_destroy(&blocks->changed);
     pthread_mutex_destroy(&blocks->mutex);
     *blocks = (gb_cuda_host_blocks){0};
@@ -131,21 +139,18 @@ void gb_cuda_host_blocks_destroy(gb_cuda_host_blocks *blocks) {
 
 /* ---- Taking -------------------------------------------------------------------------------------------- */
 
-static gb_cuda_host_block *pop(gb_cuda_host_blocks *blocks) {
+static gumbel_status take_one(gb_cuda_host_blocks *blocks, gb_cuda_host_block **taken, gumbel_error *error) {
     pthread_mutex_lock(&blocks->mutex);
-    gb_cuda_host_block *block = blocks->free;
-    if (block) {
-        blocks->free = block->next;
-        blocks->free_count--;
-    }
+    *taken = pop(blocks);
     pthread_mutex_unlock(&blocks->mutex);
-    return block;
+    return *taken ? GUMBEL_OK : make_block(blocks, taken, error);
 }
 
 /* Lets the thread, which the first call begins, make more. Without one each is made when it is needed. */
-static void refill(gb_cuda_host_blocks *blocks, size_t reserve) {
+static void refill(gb_cuda_host_blocks *blocks, size_t count) {
+    const size_t most = (size_t)(MOST_RESERVE / blocks->block_bytes), reserve = count < most ? count : most;
     if (!blocks->has_thread)
-        blocks->has_thread = pthread_create(&blocks->thread, NULL, fill_reserve, blocks) == 0;
+        blocks->has_thread = gb_start_thread(&blocks->thread, fill_reserve, blocks);
     pthread_mutex_lock(&blocks->mutex);
     if (reserve > blocks->reserve)
         blocks->reserve = reserve;
@@ -157,8 +162,8 @@ gumbel_status gb_cuda_host_blocks_take(gb_cuda_host_blocks *blocks, size_t count
                                        gumbel_error *error) {
     gb_cuda_host_block *taken = NULL;
     for (size_t i = 0; i < count; i++) {
-        gb_cuda_host_block *block = pop(blocks);
-        const gumbel_status status = block ? GUMBEL_OK : make_block(blocks, &block, error);
+        gb_cuda_host_block *block;
+        const gumbel_status status = take_one(blocks, &block, error);
         if (status != GUMBEL_OK) {
             gb_cuda_host_blocks_give_back(blocks, taken);
             return status;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Blocks of pinned host memory, which the device copies to and from at full speed. Pinning takes some ten
- * times as long as copying, so that a thread does it ahead: there are as many free blocks as were ever taken
- * at once.
+ * times as long as copying, so that a thread does it ahead: as many blocks are free as were ever taken at
+ * once, up to 1 GiB. Blocks are not given back to the system, since the device may still copy into them.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_RUNTIME_HOST_BLOCKS_H
 #define GUMBEL_BACKENDS_CUDA_RUNTIME_HOST_BLOCKS_H
@@ -17,7 +17,7 @@
 typedef struct gb_cuda_host_block {
     struct gb_cuda_host_block *next;
     uint8_t *memory;
-    void *mapped; /* where it lies in */
+    bool is_pinned;
 } gb_cuda_host_block;
 
 typedef struct gb_cuda_host_blocks {
@@ -25,7 +25,7 @@ typedef struct gb_cuda_host_blocks {
     pthread_mutex_t mutex; /* of what follows */
     pthread_cond_t changed;
     gb_cuda_host_block *free;
-    size_t free_count, reserve; /* free blocks that there are, and are to be */
+    size_t free_count, reserve; /* free blocks that there are, and are to be at least */
     bool is_open, has_thread, stops;
     pthread_t thread;
 } gb_cuda_host_blocks;
@@ -37,7 +37,8 @@ gumbel_status gb_cuda_host_blocks_create(uint64_t block_bytes, gb_cuda_host_bloc
 /* All blocks must have been given back, and the device must be done with them. Safe on a zeroed structure. */
 void gb_cuda_host_blocks_destroy(gb_cuda_host_blocks *blocks);
 
-/* Takes so many blocks, as a list. What they hold is undefined. Errors: MEMORY, BACKEND. */
+/* Takes so many blocks, as a list. What they hold is undefined. One that the system will not pin is copied to
+ * and from more slowly. Errors: MEMORY. */
 gumbel_status gb_cuda_host_blocks_take(gb_cuda_host_blocks *blocks, size_t count, gb_cuda_host_block **list,
                                        gumbel_error *error);
 

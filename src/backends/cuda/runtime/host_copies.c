@@ -6,7 +6,7 @@
 
 enum {
     LEAST_BLOCK = 64 << 10,
-    MOST_BLOCK = 16 << 20,
+    MOST_BLOCK = 4 << 20,
     BLOCKS_OF_SLOT = 64, /* in about so many blocks goes a slot */
     LEAST_ROOM = 4 << 20,
     MOST_ROOM = 512 << 20
@@ -40,6 +40,8 @@ typedef struct arrival {
 } arrival;
 
 static gumbel_status check(cudaError_t result, gumbel_error *error) {
+    if (result != cudaSuccess)
+        cudaGetLastError(); /* it would be found after the next launch */
     return gb_cuda_check(result, doing, error);
 }
 
@@ -86,6 +88,7 @@ static void destroy_event(cudaEvent_t event) {
 void gb_cuda_host_copies_destroy(gb_cuda_host_copies *copies) {
     if (copies->stream) {
         cudaStreamSynchronize(copies->stream);
+        cudaStreamSynchronize(copies->steps);
         cudaStreamDestroy(copies->stream);
     }
     destroy_event(copies->gathered);
@@ -132,7 +135,8 @@ static gumbel_status take_blocks(host_states *states, uint64_t bytes, gumbel_err
     return gb_cuda_host_blocks_take(blocks, (size_t)count, &states->blocks, error);
 }
 
-/* Nothing waits for copies into the blocks: later ones come after them in the stream. */
+/* Nothing waits for copies into the blocks or out of them: the next ones into them come after both, since
+ * they wait for what the steps' stream has to do before. */
 static void release(gb_host_states *base) {
     host_states *states = (host_states *)base;
     gb_cuda_host_blocks_give_back(&states->copies->blocks, states->blocks);

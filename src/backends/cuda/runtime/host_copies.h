@@ -41,7 +41,7 @@ void gb_cuda_host_copies_destroy(gb_cuda_host_copies *copies);
 bool gb_cuda_host_copies_shrink(gb_cuda_host_copies *copies);
 
 /* Copies what is computed of a slot's states so far; what is computed later does not change them. Errors:
- * MEMORY (the host's), BACKEND. */
+ * MEMORY, BACKEND. */
 gumbel_status gb_cuda_copy_to_host(gb_cuda_host_copies *copies, const gb_states *states, uint32_t slot,
                                    uint32_t position, gb_saved_states saved, gb_host_states **made,
                                    gumbel_error *error);
