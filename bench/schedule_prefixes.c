@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A full server: requests of mixed length, half of them behind one long beginning, all submitted at once, on
- * fewer slots. What finished sequences leave goes to host memory and later prompts begin with it, or with
- * HOST_MEBIBYTES 0 nothing is kept. Then turns of one conversation, each answered as soon as it is asked.
+ * A full server: requests of mixed length on fewer slots, half of them behind one prefix, with states in host
+ * memory or, with 0 MIB, none kept. Then turns of one conversation. By default 8 32 1024 cpu:
  *
- *     bench_schedule_prefixes PROGRAM [SLOTS [REQUESTS [HOST_MEBIBYTES [BACKEND]]]]   by default 8 32 1024
- * cpu
+ *     bench_schedule_prefixes PROGRAM [SLOTS [REQUESTS [MIB [BACKEND]]]]
  */
 #include "arguments.h"
 #include "base/clock.h"
@@ -145,8 +143,7 @@ int main(int count, char **arguments) {
     const gumbel_scheduler_options kept = {
         .size = sizeof kept, .host_bytes = (uint64_t)host << 20, .no_prefix_cache = host == 0};
     if (count < 2 || slots == 0 || requests > MOST_REQUESTS) {
-        fprintf(stderr,
-                "usage: bench_schedule_prefixes PROGRAM [SLOTS [REQUESTS [HOST_MEBIBYTES [BACKEND]]]]\n");
+        fprintf(stderr, "usage: bench_schedule_prefixes PROGRAM [SLOTS [REQUESTS [MIB [BACKEND]]]]\n");
         return 2;
     }
     must(gumbel_program_open(arguments[1], &program, &error), &error);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * States that are copied to the host and back: the bytes of the moment at which that was asked for, in blocks
- * and through rooms that are smaller than they are, whatever becomes of the slot meanwhile.
+ * States that are copied to the host and back, through rooms and blocks that are smaller than they are: what
+ * the slot computes after the call does not change the copy.
  */
 #include "backends/cuda/runtime/host_copies.h"
 #include "device_memory.h"
