@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "export/checkpoint/ggml_types.h"
 #include "export/quantize/widths.h"
+#include "tensor/convert.h"
 
 #include <string.h>
 
@@ -257,6 +258,35 @@ gumbel_status gb_weights_add_values(gb_weights *weights, const float *values, si
     gumbel_status status = add(weights, (source){.kind = SOURCE_VALUES, .values = copy}, error);
     if (status != GUMBEL_OK)
         gb_free(copy);
+    return status;
+}
+
+static float element_of(const gb_tensor *tensor, size_t index) {
+    float value;
+    uint16_t half;
+    if (tensor->dtype == GB_F32) {
+        memcpy(&value, tensor->data + index * sizeof value, sizeof value);
+        return value;
+    }
+    memcpy(&half, tensor->data + index * sizeof half, sizeof half);
+    return gb_widen_half(half, tensor->dtype);
+}
+
+gumbel_status gb_weights_add_in_turns(gb_weights *weights, const char *name, bool is_second,
+                                      const int64_t dims[2], gumbel_error *error) {
+    const gb_tensor *tensor = NULL;
+    const int64_t whole[] = {dims[0], 2 * dims[1]};
+    GB_TRY(gb_checkpoint_get(weights->checkpoint, name, 2, whole, &tensor, error));
+    const size_t count = (size_t)(dims[0] * dims[1]);
+    source added = {.kind = SOURCE_VALUES, .values = gb_allocate(count, sizeof *added.values)};
+    if (!added.values)
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for half of %s", name);
+    for (size_t i = 0; i < count; i++)
+        added.values[i] = element_of(tensor, 2 * i + is_second);
+    mark_used(weights, tensor);
+    const gumbel_status status = add(weights, added, error);
+    if (status != GUMBEL_OK)
+        gb_free(added.values);
     return status;
 }
 

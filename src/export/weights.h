@@ -84,6 +84,11 @@ size_t gb_weights_unstacked_count(const gb_weights *weights);
 gumbel_status gb_weights_add_values(gb_weights *weights, const float *values, size_t count,
                                     gumbel_error *error);
 
+/* The next constant holds dims [rows, columns] float32 values, every other number of the checkpoint's tensor
+ * [rows, 2 columns], from the first one on or from the second. Errors as gb_checkpoint_get's; MEMORY. */
+gumbel_status gb_weights_add_in_turns(gb_weights *weights, const char *name, bool is_second,
+                                      const int64_t dims[2], gumbel_error *error);
+
 size_t gb_weights_count(const gb_weights *weights);
 
 /* Whether some constant is made from the checkpoint's tensor of that index (gb_checkpoint_at). */

@@ -224,6 +224,13 @@ static gumbel_status expert_linear(const gb_op_info *op, const gb_operand_type *
     return GUMBEL_OK;
 }
 
+static gumbel_status clamped_swiglu(const gb_node *node, gumbel_error *error) {
+    const double limit = gb_node_float(node, GB_ATTRIBUTE_LIMIT);
+    if (!(limit > 0))
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "clamped_swiglu: limit = %g is not above 0", limit);
+    return GUMBEL_OK;
+}
+
 static gumbel_status random_bits(const gb_operand_type *operands, const gb_node *node, gb_type *result,
                                  gumbel_error *error) {
     int64_t count = gb_node_int(node, GB_ATTRIBUTE_COUNT);
@@ -300,6 +307,10 @@ static gumbel_status op_rule(const gb_op_info *op, const gb_operand_type *operan
     case GB_OP_EXPERT_LINEAR:
         GB_TRY(activation_of(op, &operands[1], node, error));
         return expert_linear(op, operands, &results[0], error);
+    case GB_OP_ADD_EXPERT_BIAS:
+        return expert_count(op, operands[1].type.shape.dims[0], error);
+    case GB_OP_CLAMPED_SWIGLU:
+        return clamped_swiglu(node, error);
     case GB_OP_SOFT_CAP:
         return soft_cap(node, error);
     case GB_OP_LOG_PROBABILITY:

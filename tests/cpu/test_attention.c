@@ -10,6 +10,8 @@ typedef struct layer {
     size_t heads, kv_heads, key_size, value_size, window, capacity, context;
     gb_dtype cache_dtype;
     uint32_t rotation, value_rotation;
+    bool has_sinks;
+    gb_cpu_tensor sinks;                  /* [heads] */
     gb_cpu_tensor query, key, value;      /* [2 * context, ...]: slot 0's tokens, then slot 1's */
     gb_cpu_tensor key_cache, value_cache; /* [2, capacity, ...] */
     gb_node node;
@@ -35,6 +37,9 @@ static void new_layer(uint64_t *state, layer *l) {
     l->value = random_tensor(state, GB_F32, 3, tokens, l->kv_heads, l->value_size);
     for (size_t i = 0; i < gb_elements(&l->query); i++)
         set_element(&l->query, i, 4 * element(&l->query, i));
+    l->sinks = random_tensor(state, GB_BF16, 1, l->heads, 1, 1);
+    for (size_t h = 0; h < l->heads; h++) /* below all scores, among them, and above */
+        set_element(&l->sinks, h, 6 * element(&l->sinks, h));
     l->key_cache = new_cache(l, l->key_size);
     l->value_cache = new_cache(l, l->value_size);
     l->node = (gb_node){.op = GB_OP_ATTENTION,
@@ -49,6 +54,7 @@ static void free_layer(layer *l) {
     free_tensor(&l->query);
     free_tensor(&l->key);
     free_tensor(&l->value);
+    free_tensor(&l->sinks);
     free_tensor(&l->key_cache);
     free_tensor(&l->value_cache);
 }
@@ -70,6 +76,8 @@ static void reference(const layer *l, size_t slot, size_t position, size_t head,
         weights[j] *= SCALE;
         largest = fmax(largest, weights[j]);
     }
+    if (l->has_sinks)
+        sum = exp((double)element(&l->sinks, head) - largest);
     for (size_t d = 0; d < l->value_size; d++)
         y[d] = 0;
     for (size_t j = first; j <= position; j++) {
@@ -107,12 +115,12 @@ static void run_step(const layer *l, size_t position, size_t count, const gb_vec
         memcpy((float *)value.data + n * value_row, (float *)l->value.data + token * value_row,
                value_row * 4);
     }
-    gb_kernel_call call = {
-        .node = &l->node,
-        .operands = {&query, &key, &value, &positions, &slots, &l->key_cache, &l->value_cache},
-        .results = {&result},
-        .vector = vector,
-        .split = GB_SPLIT_OWN};
+    gb_kernel_call call = {.node = &l->node,
+                           .operands = {&query, &key, &value, &positions, &slots, &l->key_cache,
+                                        &l->value_cache, l->has_sinks ? &l->sinks : NULL},
+                           .results = {&result},
+                           .vector = vector,
+                           .split = GB_SPLIT_OWN};
     run_as_team(gb_kernel_attention, &call, team);
     assert_guarded(result.data, tensor_bytes(&result));
     for (size_t n = 0; n < tokens; n++) {
@@ -190,6 +198,15 @@ static void windows(void **unused) {
     check_layer((layer){3, 1, 7, 5, 100, 137, 300, .cache_dtype = GB_BF16}, 37);
     check_layer((layer){8, 2, 16, 16, 1, 6, 20, .cache_dtype = GB_F32}, 5);
     check_layer((layer){2, 2, 16, 16, 50, 200, 180, .cache_dtype = GB_F32}, 180); /* window in a full cache */
+}
+
+/* Few queries and many, windows, a bfloat16 cache. */
+static void sinks(void **unused) {
+    (void)unused;
+    check_layer((layer){6, 2, 19, 33, 0, 150, 141, .cache_dtype = GB_F32, .has_sinks = true}, 141);
+    check_layer((layer){10, 1, 32, 64, 0, 80, 80, .cache_dtype = GB_BF16, .has_sinks = true}, 80);
+    check_layer((layer){3, 1, 7, 5, 100, 137, 300, .cache_dtype = GB_BF16, .has_sinks = true}, 37);
+    check_layer((layer){8, 2, 16, 16, 1, 6, 20, .cache_dtype = GB_F32, .has_sinks = true}, 5);
 }
 
 /* ---- Codes --------------------------------------------------------------------------------------------- */
@@ -315,11 +332,9 @@ static void sets_store_the_same_codes(void **unused) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(full_caches),
-        cmocka_unit_test(windows),
-        cmocka_unit_test(codes_are_the_numbers_they_stand_for),
-        cmocka_unit_test(codes_in_rings),
-        cmocka_unit_test(sets_store_the_same_codes),
+        cmocka_unit_test(full_caches),    cmocka_unit_test(windows),
+        cmocka_unit_test(sinks),          cmocka_unit_test(codes_are_the_numbers_they_stand_for),
+        cmocka_unit_test(codes_in_rings), cmocka_unit_test(sets_store_the_same_codes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

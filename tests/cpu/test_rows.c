@@ -237,11 +237,69 @@ static void add_bias(void **unused) {
     }
 }
 
+static double clamped(double x, double least, double most) {
+    return x < least ? least : x > most ? most : x;
+}
+
+static void clamped_swiglu(void **unused) {
+    (void)unused;
+    uint64_t state = 9;
+    gb_node node = {.op = GB_OP_CLAMPED_SWIGLU,
+                    .attribute_count = 2,
+                    .attributes = {gb_float(GB_ATTRIBUTE_ALPHA, 1.702), gb_float(GB_ATTRIBUTE_LIMIT, 3)}};
+    for (size_t round = 0; round < 30; round++) {
+        const size_t rows = 1 + random_below(&state, 6), width = 1 + random_below(&state, 700);
+        gb_cpu_tensor gate = random_tensor(&state, GB_F32, 2, rows, width, 1);
+        gb_cpu_tensor up = random_tensor(&state, GB_F32, 2, rows, width, 1);
+        gb_cpu_tensor y = new_tensor(GB_F32, 2, rows, width, 1);
+        for (size_t i = 0; i < rows * width; i++) {
+            set_element(&gate, i, element(&gate, i) * 6);
+            set_element(&up, i, element(&up, i) * 6);
+        }
+        gb_kernel_call call = {&node, {&gate, &up}, {&y}, NULL, GB_SPLIT_OWN, NULL, NULL};
+        check_kernel(gb_kernel_clamped_swiglu, &call);
+        for (size_t i = 0; i < rows * width; i++) {
+            const double g = clamped(element(&gate, i), -1e9, 3), u = clamped(element(&up, i), -3, 3);
+            assert_near(element(&y, i), g / (1 + exp(-1.702 * g)) * (u + 1), 4e-6, "clamped_swiglu");
+        }
+        free_tensor(&gate);
+        free_tensor(&up);
+        free_tensor(&y);
+    }
+}
+
+static void add_expert_bias(void **unused) {
+    (void)unused;
+    uint64_t state = 10;
+    enum { EXPERTS = 5, CHOICES = 3 };
+    for (size_t round = 0; round < 30; round++) {
+        const size_t rows = 1 + random_below(&state, 6), width = 1 + random_below(&state, 700);
+        gb_cpu_tensor x = random_tensor(&state, GB_F32, 3, rows, CHOICES, width);
+        gb_cpu_tensor bias = random_tensor(&state, dtypes[round % 3], 2, EXPERTS, width, 1);
+        gb_cpu_tensor experts = new_tensor(GB_I32, 2, rows, CHOICES, 1);
+        gb_cpu_tensor y = new_tensor(GB_F32, 3, rows, CHOICES, width);
+        int32_t *chosen = experts.data;
+        for (size_t i = 0; i < rows * CHOICES; i++)
+            chosen[i] = (int32_t)random_below(&state, EXPERTS);
+        gb_kernel_call call = {NULL, {&x, &bias, &experts}, {&y}, NULL, GB_SPLIT_OWN, NULL, NULL};
+        check_kernel(gb_kernel_add_expert_bias, &call);
+        for (size_t at = 0; at < rows * CHOICES * width; at++) {
+            const size_t row = (size_t)chosen[at / width] * width;
+            assert_float_equal(element(&y, at), element(&x, at) + element(&bias, row + at % width), 0);
+        }
+        free_tensor(&x);
+        free_tensor(&bias);
+        free_tensor(&experts);
+        free_tensor(&y);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rms_norm),    cmocka_unit_test(rope),        cmocka_unit_test(embedding),
-        cmocka_unit_test(gather_rows), cmocka_unit_test(elementwise), cmocka_unit_test(l2_normalize),
-        cmocka_unit_test(slice),       cmocka_unit_test(add_bias),
+        cmocka_unit_test(rms_norm),        cmocka_unit_test(rope),        cmocka_unit_test(embedding),
+        cmocka_unit_test(gather_rows),     cmocka_unit_test(elementwise), cmocka_unit_test(l2_normalize),
+        cmocka_unit_test(slice),           cmocka_unit_test(add_bias),    cmocka_unit_test(clamped_swiglu),
+        cmocka_unit_test(add_expert_bias),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

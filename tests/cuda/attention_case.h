@@ -12,14 +12,20 @@
 
 #include <math.h>
 
-enum { MOST_TOKENS = 1200, ATTENTION_SLOTS = 3 };
+enum { MOST_TOKENS = 1200, MOST_HEADS = 16, ATTENTION_SLOTS = 3 };
 
 typedef struct attention_case {
     size_t tokens, heads, kv_heads, key_size, value_size, window, capacity;
     gb_dtype cache;
     double scale;
     bool allows_bf16; /* the call's */
+    bool has_sinks;
 } attention_case;
+
+/* A head's sink, in bfloat16: below the scores, among them, or above. */
+static inline uint16_t sink_of(size_t head) {
+    return gb_bf16_from_float((float)(head % 3) * 3 - 3);
+}
 
 typedef struct tokens {
     float *query, *key, *value;       /* [tokens, ..] */
@@ -151,13 +157,17 @@ static inline void attend(const attention_case *c, const tokens *t, gb_cuda_tens
         slots[n] = (int32_t)(batch.first_slot + n / batch.count);
         runs[n / batch.count + 1] = (int32_t)n + 1;
     }
+    uint16_t sinks[MOST_HEADS];
+    for (size_t h = 0; h < c->heads; h++)
+        sinks[h] = sink_of(h);
     gb_cuda_tensor tensors[] = {device_tensor(GB_F32, rows[0], 3, all, c->heads, c->key_size),
                                 device_tensor(GB_F32, rows[1], 3, all, c->kv_heads, c->key_size),
                                 device_tensor(GB_F32, rows[2], 3, all, c->kv_heads, c->value_size),
                                 device_tensor(GB_I32, positions, 1, all, 1, 1),
                                 device_tensor(GB_I32, slots, 1, all, 1, 1),
                                 device_tensor(GB_I32, runs, 1, ATTENTION_SLOTS + 1, 1, 1),
-                                device_tensor(GB_F32, NULL, 3, all, c->heads, c->value_size)};
+                                device_tensor(GB_F32, NULL, 3, all, c->heads, c->value_size),
+                                device_tensor(GB_BF16, sinks, 1, c->heads, 1, 1)};
     gb_node node = {
         .op = GB_OP_ATTENTION,
         .attribute_count = 4,
@@ -171,16 +181,16 @@ static inline void attend(const attention_case *c, const tokens *t, gb_cuda_tens
     gb_cuda_scratch scratch = {.wgmma_blocks = attention_without_wgmma ? 0 : gb_cuda_wgmma_blocks()};
     const gb_cuda_prepared epilogue = {.as = &merged,
                                        .data = device_copy(NULL, gb_cuda_elements(&merged) * 3)};
-    gb_cuda_call call = {
-        .node = &node,
-        .operands = {&tensors[0], &tensors[1], &tensors[2], &tensors[3], &tensors[4], &caches[0], &caches[1]},
-        .results = {&tensors[6]},
-        .runs = {.first = tensors[5].data, .count = (uint32_t)batch.slots},
-        .row_class = batch.is_prefill ? GB_CUDA_SHORT_PROMPT : GB_CUDA_ONE_ROW,
-        .is_last_with_state = true,
-        .allows_bf16 = c->allows_bf16,
-        .scratch = &scratch,
-        .epilogue = &epilogue};
+    gb_cuda_call call = {.node = &node,
+                         .operands = {&tensors[0], &tensors[1], &tensors[2], &tensors[3], &tensors[4],
+                                      &caches[0], &caches[1], c->has_sinks ? &tensors[7] : NULL},
+                         .results = {&tensors[6]},
+                         .runs = {.first = tensors[5].data, .count = (uint32_t)batch.slots},
+                         .row_class = batch.is_prefill ? GB_CUDA_SHORT_PROMPT : GB_CUDA_ONE_ROW,
+                         .is_last_with_state = true,
+                         .allows_bf16 = c->allows_bf16,
+                         .scratch = &scratch,
+                         .epilogue = &epilogue};
     static const uint32_t zeros[GB_CUDA_ARRIVALS];
     scratch.bytes = device_copy(NULL, scratch_from(&gb_cuda_attention_kernels, &call));
     scratch.arrivals = device_copy(zeros, sizeof zeros);
@@ -210,7 +220,7 @@ static inline void assert_row(const attention_case *c, const tokens *t, size_t n
                               bool rounds_queries, const float *y, double tolerance) {
     const size_t g = h / (c->heads / c->kv_heads),
                  first = c->window && n >= c->window ? n - c->window + 1 : 0;
-    double weights[MOST_TOKENS], sum = 0;
+    double weights[MOST_TOKENS], sum = c->has_sinks ? exp((double)gb_float_from_bf16(sink_of(h))) : 0;
     for (size_t j = first; j <= n; j++) {
         double score = 0;
         for (size_t d = 0; d < c->key_size; d++)

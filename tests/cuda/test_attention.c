@@ -8,23 +8,26 @@
 enum { CHUNK = 200, TOKENS = 3 * CHUNK, LAST = 9 };
 
 static const attention_case cases[] = {
-    {TOKENS, 4, 2, 24, 32, 0, TOKENS, GB_BF16, 0.7, false},
-    {TOKENS, 8, 1, 16, 40, 0, TOKENS + 7, GB_F32, 0.7, false},
-    {TOKENS, 3, 3, 20, 12, 270, 270 + CHUNK, GB_F32, 0.7, false},
-    {TOKENS, 3, 3, 20, 12, 270, 270 + LAST, GB_F32, 0.7, false}, /* chunks are longer than the ring's slack */
-    {TOKENS, 4, 2, 24, 32, 50, 50 + LAST, GB_BF16, 0.7, false},  /* and than the ring */
-    {TOKENS, 16, 1, 64, 264, 90, 90 + CHUNK, GB_BF16, 0.7, false},
-    {TOKENS, 2, 1, 128, 128, 0, TOKENS, GB_F32, 0.1, false},
-    {TOKENS, 4, 2, 32, 96, 0, TOKENS, GB_Q8, 0.3, false},
-    {TOKENS, 3, 1, 64, 32, 270, 270 + LAST, GB_Q8, 0.2, false},
-    {TOKENS, 4, 2, 128, 64, 90, 90 + CHUNK, GB_Q4, 0.1, false},
+    {TOKENS, 4, 2, 24, 32, 0, TOKENS, GB_BF16, 0.7, false, false},
+    {TOKENS, 8, 1, 16, 40, 0, TOKENS + 7, GB_F32, 0.7, false, false},
+    {TOKENS, 3, 3, 20, 12, 270, 270 + CHUNK, GB_F32, 0.7, false, false},
+    {TOKENS, 3, 3, 20, 12, 270, 270 + LAST, GB_F32, 0.7, false,
+     false}, /* chunks are longer than the ring's slack */
+    {TOKENS, 4, 2, 24, 32, 50, 50 + LAST, GB_BF16, 0.7, false, false}, /* and than the ring */
+    {TOKENS, 16, 1, 64, 264, 90, 90 + CHUNK, GB_BF16, 0.7, false, false},
+    {TOKENS, 2, 1, 128, 128, 0, TOKENS, GB_F32, 0.1, false, false},
+    {TOKENS, 4, 2, 32, 96, 0, TOKENS, GB_Q8, 0.3, false, false},
+    {TOKENS, 3, 1, 64, 32, 270, 270 + LAST, GB_Q8, 0.2, false, false},
+    {TOKENS, 4, 2, 128, 64, 90, 90 + CHUNK, GB_Q4, 0.1, false, false},
 };
 
 static void sums_are_right_and_bits_the_same(void **unused) {
     (void)unused;
     uint64_t random = 9;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const attention_case *c = &cases[i];
+        attention_case with_sinks = cases[i];
+        with_sinks.has_sinks = i % 2 == 1;
+        const attention_case *c = &with_sinks;
         const size_t width = c->heads * c->value_size;
         tokens t = random_tokens(c, &random);
         float *few = malloc(LAST * width * sizeof *few);
@@ -49,7 +52,7 @@ static void codes_are_those_of_the_definition(void **unused) {
     static const gb_dtype dtypes[] = {GB_Q8, GB_Q4};
     uint64_t random = 3;
     for (size_t d = 0; d < 2; d++) {
-        const attention_case c = {24, 2, 1, 352, 64, 0, 24, dtypes[d], 0.1, false};
+        const attention_case c = {24, 2, 1, 352, 64, 0, 24, dtypes[d], 0.1, false, false};
         tokens t = random_tokens(&c, &random);
         const size_t size = c.key_size, row = gb_code_bytes(c.cache, size) + gb_code_scale_bytes(size);
         uint8_t found[24 * 2 * 352], expected[2 * 352];

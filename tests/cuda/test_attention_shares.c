@@ -9,12 +9,12 @@ enum { MOST_ROWS = 90 };
 
 /* So many kv heads that few blocks have one, and each of these several tokens' spans. */
 static const attention_case cases[] = {
-    {640, 44, 44, 128, 128, 0, 640, GB_BF16, 0.1, true},
-    {600, 33, 33, 128, 128, 300, 310, GB_BF16, 0.1, true},
-    {400, 72, 24, 256, 256, 0, 400, GB_BF16, 0.06, true},
-    {300, 44, 44, 256, 256, 0, 300, GB_F32, 0.06, true},
-    {1100, 2, 1, 512, 512, 0, 1100, GB_BF16, 0.04, true}, /* spans of two rounds */
-    {1100, 40, 40, 512, 512, 0, 1100, GB_BF16, 0.04, true},
+    {640, 44, 44, 128, 128, 0, 640, GB_BF16, 0.1, true, false},
+    {600, 33, 33, 128, 128, 300, 310, GB_BF16, 0.1, true, false},
+    {400, 72, 24, 256, 256, 0, 400, GB_BF16, 0.06, true, false},
+    {300, 44, 44, 256, 256, 0, 300, GB_F32, 0.06, true, false},
+    {1100, 2, 1, 512, 512, 0, 1100, GB_BF16, 0.04, true, false}, /* spans of two rounds */
+    {1100, 40, 40, 512, 512, 0, 1100, GB_BF16, 0.04, true, false},
 };
 
 /* Every slot has all of the case's keys, or values, up to its first position, as a cache has them. */
@@ -73,7 +73,7 @@ static void lengths_may_differ(void **unused) {
 /* More tokens than one launch takes, of drafts. */
 static void rows_may_be_many(void **unused) {
     (void)unused;
-    const attention_case c = {300, 2, 2, 128, 128, 0, 300, GB_BF16, 0.1, true};
+    const attention_case c = {300, 2, 2, 128, 128, 0, 300, GB_BF16, 0.1, true, false};
     const size_t first_of_slot[ATTENTION_SLOTS] = {200, 0, 77}, width = c.heads * c.value_size;
     uint64_t random = 19;
     tokens t = random_tokens(&c, &random);

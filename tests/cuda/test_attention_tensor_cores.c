@@ -8,22 +8,22 @@
 enum { CHUNK = 96, GENERATED = 3 };
 
 static const attention_case cases[] = {
-    {2 * CHUNK + 21, 4, 2, 128, 128, 0, 2 * CHUNK + 30, GB_BF16, 0.1, true},
-    {2 * CHUNK + 5, 2, 1, 256, 256, 70, 70 + CHUNK, GB_BF16, 0.06, true},
-    {2 * CHUNK + 108, 3, 1, 512, 512, 0, 2 * CHUNK + 108, GB_BF16, 0.04, true},
-    {3 * CHUNK, 10, 1, 128, 128, 33, 33 + CHUNK, GB_BF16, 0.5, true},
-    {2 * CHUNK + 21, 4, 2, 128, 128, 0, 2 * CHUNK + 30, GB_F32, 0.1, true},
-    {2 * CHUNK + 5, 2, 1, 256, 256, 70, 70 + CHUNK, GB_F32, 0.06, true},
-    {2 * CHUNK + 108, 3, 1, 512, 512, 0, 2 * CHUNK + 108, GB_F32, 0.04, true},
-    {3 * CHUNK, 10, 1, 256, 256, 33, 33 + CHUNK, GB_F32, 0.3, true},
+    {2 * CHUNK + 21, 4, 2, 128, 128, 0, 2 * CHUNK + 30, GB_BF16, 0.1, true, false},
+    {2 * CHUNK + 5, 2, 1, 256, 256, 70, 70 + CHUNK, GB_BF16, 0.06, true, false},
+    {2 * CHUNK + 108, 3, 1, 512, 512, 0, 2 * CHUNK + 108, GB_BF16, 0.04, true, false},
+    {3 * CHUNK, 10, 1, 128, 128, 33, 33 + CHUNK, GB_BF16, 0.5, true, false},
+    {2 * CHUNK + 21, 4, 2, 128, 128, 0, 2 * CHUNK + 30, GB_F32, 0.1, true, false},
+    {2 * CHUNK + 5, 2, 1, 256, 256, 70, 70 + CHUNK, GB_F32, 0.06, true, false},
+    {2 * CHUNK + 108, 3, 1, 512, 512, 0, 2 * CHUNK + 108, GB_F32, 0.04, true, false},
+    {3 * CHUNK, 10, 1, 256, 256, 33, 33 + CHUNK, GB_F32, 0.3, true, false},
     /* pieces are longer than the ring's slack, and than the ring */
-    {2 * CHUNK + 5, 2, 1, 256, 256, 70, 70 + GENERATED, GB_BF16, 0.06, true},
-    {3 * CHUNK, 4, 2, 512, 512, 130, 130 + GENERATED, GB_BF16, 0.04, true},
-    {2 * CHUNK + 5, 2, 2, 128, 128, 61, 61 + GENERATED, GB_F32, 0.1, true},
-    {2 * CHUNK + 21, 4, 2, 128, 128, 0, 2 * CHUNK + 30, GB_Q8, 0.1, true},
-    {2 * CHUNK + 5, 2, 1, 256, 256, 70, 70 + GENERATED, GB_Q8, 0.06, true},
-    {2 * CHUNK + 108, 3, 1, 512, 512, 0, 2 * CHUNK + 108, GB_Q8, 0.04, true},
-    {3 * CHUNK, 10, 2, 256, 256, 100, 100 + CHUNK, GB_Q8, 0.06, true},
+    {2 * CHUNK + 5, 2, 1, 256, 256, 70, 70 + GENERATED, GB_BF16, 0.06, true, false},
+    {3 * CHUNK, 4, 2, 512, 512, 130, 130 + GENERATED, GB_BF16, 0.04, true, false},
+    {2 * CHUNK + 5, 2, 2, 128, 128, 61, 61 + GENERATED, GB_F32, 0.1, true, false},
+    {2 * CHUNK + 21, 4, 2, 128, 128, 0, 2 * CHUNK + 30, GB_Q8, 0.1, true, false},
+    {2 * CHUNK + 5, 2, 1, 256, 256, 70, 70 + GENERATED, GB_Q8, 0.06, true, false},
+    {2 * CHUNK + 108, 3, 1, 512, 512, 0, 2 * CHUNK + 108, GB_Q8, 0.04, true, false},
+    {3 * CHUNK, 10, 2, 256, 256, 100, 100 + CHUNK, GB_Q8, 0.06, true, false},
 };
 
 /* The prompt in pieces of at most that many tokens, to a slot. */
@@ -77,7 +77,9 @@ static void run_again(const attention_case *c, const tokens *t, gb_cuda_tensor c
 static void compare(bool only_bf16) {
     uint64_t random = 11;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const attention_case *c = &cases[i];
+        attention_case with_sinks = cases[i];
+        with_sinks.has_sinks = i % 2 == 1;
+        const attention_case *c = &with_sinks;
         if (only_bf16 && c->cache != GB_BF16)
             continue;
         const size_t size = (c->tokens - GENERATED) * c->heads * c->value_size * sizeof(float);

@@ -418,6 +418,37 @@ static void reads_experts(void **state) {
             "num_experts_per_tok: 8, expected at most the 4 of num_experts");
 }
 
+#define YARN                                                                                                 \
+    ",\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":32.0,\"original_max_position_embeddings\":4096"
+
+/* The pair at the begin of YaRN's ramp is rounded down or not. */
+static void reads_gpt_oss(void **state) {
+    (void)state;
+    gb_dense_config config;
+    accepts("gpt_oss", YARN ",\"truncate\":false},\"attention_bias\":true,\"swiglu_limit\":7.0", &config);
+    assert_int_equal(config.experts.count, 128);
+    assert_int_equal(config.experts.choices, 4);
+    assert_int_equal(config.experts.inner, 2880);
+    assert_true(config.experts.has_biases && config.traits.has_sinks && config.traits.has_output_bias);
+    assert_true(config.layers[0].is_sliding && !config.layers[1].is_sliding && config.layers[2].is_sliding);
+    assert_int_equal(config.sliding_window, 128);
+    const double slowed = config.rope.frequencies[9];
+    gb_dense_config_free(&config);
+    accepts("gpt_oss",
+            YARN "},\"layer_types\":[\"full_attention\",\"sliding_attention\"],\"num_hidden_layers\":2",
+            &config);
+    assert_true(config.rope.frequencies[9] < slowed);
+    assert_true(!config.layers[0].is_sliding && config.layers[1].is_sliding);
+    gb_dense_config_free(&config);
+    refuses("gpt_oss", "", GUMBEL_ERROR_UNSUPPORTED,
+            "rope_scaling: is missing, where implementations differ");
+    refuses("gpt_oss", YARN "},\"attention_bias\":false", GUMBEL_ERROR_UNSUPPORTED,
+            "attention_bias: is not supported in this version; expected true");
+    refuses("gpt_oss", YARN "},\"swiglu_limit\":8", GUMBEL_ERROR_UNSUPPORTED, "swiglu_limit: is not 7");
+    refuses("gpt_oss", YARN "},\"num_local_experts\":2", GUMBEL_ERROR_FORMAT,
+            "num_experts_per_tok: 4, expected at most the 2 of num_local_experts");
+}
+
 static void reads_a_wrapper(void **state) {
     (void)state;
     gb_dense_config config;
@@ -464,6 +495,7 @@ int main(void) {
         cmocka_unit_test(reads_longrope),
         cmocka_unit_test(reads_phis_windows),
         cmocka_unit_test(reads_experts),
+        cmocka_unit_test(reads_gpt_oss),
         cmocka_unit_test(reads_a_wrapper),
         cmocka_unit_test(refuses_what_it_cannot_run),
     };

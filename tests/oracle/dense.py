@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Llama 3, Mistral, Qwen2, Qwen3 with and without experts, SmolLM3, Granite and Phi, as mlx-lm has them."""
+"""Llama 3, Mistral, Qwen2, Qwen3 with and without experts, SmolLM3, Granite, Phi and gpt-oss, as mlx-lm has them."""
+
+import math
 
 import mlx.core as mx
 from mlx.utils import tree_flatten
-from mlx_lm.models import granite, granitemoehybrid, llama, phi3, qwen2, qwen3, qwen3_moe, smollm3
+from mlx_lm.models import gpt_oss, granite, granitemoehybrid, llama, phi3, qwen2, qwen3, qwen3_moe, smollm3
 from mlx_lm.models.cache import KVCache, RotatingKVCache
 
 import expert_stacks
@@ -36,11 +38,14 @@ DEFAULTS = dict(
               rms_norm_eps=1e-5, sliding_window=None),
     granite=dict(COMMON, **MULTIPLIERS, vocab_size=32000, hidden_size=4096, intermediate_size=11008,
                  num_hidden_layers=32, num_attention_heads=32, max_position_embeddings=2048),
+    gpt_oss=dict(COMMON, vocab_size=201088, hidden_size=2880, intermediate_size=2880, num_hidden_layers=36,
+                 num_attention_heads=64, num_key_value_heads=8, head_dim=64, max_position_embeddings=131072,
+                 sliding_window=128, num_local_experts=128, num_experts_per_tok=4, rope_theta=150000.0, rms_norm_eps=1e-5),
     granitemoehybrid=dict(COMMON, **MULTIPLIERS, vocab_size=32000, hidden_size=4096, shared_intermediate_size=1024,
                           num_hidden_layers=32, num_attention_heads=32, max_position_embeddings=2048))
 BIASES = (-1.0, 1.0)  # what random ones are drawn from
 MODULES = dict(llama=llama, mistral=llama, qwen2=qwen2, qwen3=qwen3, qwen3_moe=qwen3_moe, smollm3=smollm3,
-               granite=granite, granitemoehybrid=granitemoehybrid, phi3=phi3)
+               granite=granite, granitemoehybrid=granitemoehybrid, phi3=phi3, gpt_oss=gpt_oss)
 
 
 CONTEXT = 8192  # that is exported, where the model has it
@@ -80,6 +85,8 @@ def sliding_layers(text):
     count, kind = text["num_hidden_layers"], text["model_type"]
     if kind == "mistral":
         return [text["sliding_window"] is not None] * count
+    if kind == "gpt_oss":
+        return [name == "sliding_attention" for name in text.get("layer_types") or ["sliding_attention", "full_attention"]]
     if kind == "phi3":
         return [(text["sliding_window"] or text["max_position_embeddings"]) < text["max_position_embeddings"]] * count
     if not text.get("use_sliding_window"):
@@ -111,12 +118,30 @@ def use_windows(model, text):
         model.__class__ = type("WindowedModel", (model.__class__,), dict(make_cache=lambda self: make_cache()))
 
 
+def keep_ends_of_ramp(model, text):
+    """YaRN between numbers that are not whole, as transformers has it; mlx-lm does not read the key."""
+    rope = text["rope_scaling"]
+    if not rope or rope.get("truncate", True):
+        return
+    dims, base, factor = text["head_dim"], text["rope_theta"], rope["factor"]
+    first, last = (dims * math.log(rope["original_max_position_embeddings"] / (turns * 2 * math.pi)) / (2 * math.log(base))
+                   for turns in (rope.get("beta_fast", 32), rope.get("beta_slow", 1)))
+    first, last = max(first, 0), min(last, dims - 1)
+    slowed = mx.clip((mx.arange(dims // 2) - first) / (last - first), 0, 1)
+    plain = base ** (-2 * mx.arange(dims // 2) / dims)
+    for layer in model.layers:
+        layer.self_attn.rope._freqs = 1 / (plain * (slowed / factor + 1 - slowed))
+
+
 def build(config):
     text = explicit(config)
     module = MODULES[text["model_type"]]
-    unread = () if module is granitemoehybrid else ("layer_types", "sliding_window")
+    unread = () if module in (granitemoehybrid, gpt_oss) else ("layer_types", "sliding_window")
     model = module.Model(module.ModelArgs.from_dict({k: v for k, v in text.items() if k not in unread}))
-    use_windows(model, text)
+    if module is gpt_oss:
+        keep_ends_of_ramp(model, text)
+    else:
+        use_windows(model, text)
     return model
 
 
@@ -131,7 +156,7 @@ def tensors(config):
     found = expert_stacks.tensors((released_name(config, name), value.shape)
                                   for name, value in tree_flatten(build(config).parameters()))
     found = fused_rows.tensors(text_of(config)["model_type"], found)
-    return {name: (shape, BIASES if name.endswith("_proj.bias") else bounds)
+    return {name: (shape, BIASES if name.endswith((".bias", ".sinks")) else bounds)
             for name, (shape, bounds) in found.items()}
 
 

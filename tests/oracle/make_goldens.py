@@ -263,6 +263,25 @@ CONFIGS.update({
         rope_scaling=None),
 })
 
+# gpt-oss: windows in every other layer and listed, both kinds of the last one; the ends of YaRN's ramp rounded and not;
+# a choice of one expert.
+YARN = dict(rope_type="yarn", factor=32.0, beta_fast=32.0, beta_slow=1.0, original_max_position_embeddings=64)
+CONFIGS.update({
+    "gpt_oss_released": dense(
+        "gpt_oss", torch_dtype="bfloat16", num_attention_heads=8, num_key_value_heads=2, head_dim=32, sliding_window=16,
+        intermediate_size=48, num_local_experts=8, num_experts_per_tok=4, attention_bias=True, swiglu_limit=7.0,
+        experts_per_token=4, initial_context_length=64, rope_theta=150000, rms_norm_eps=1e-5, hidden_act="silu",
+        layer_types=["sliding_attention", "full_attention"] * 2, rope_scaling=dict(YARN, truncate=False)),
+    "gpt_oss_odd_sizes": dense(
+        "gpt_oss", dtype="float32", vocab_size=389, hidden_size=72, intermediate_size=20, num_hidden_layers=5,
+        num_attention_heads=6, num_key_value_heads=1, head_dim=24, sliding_window=13, num_local_experts=5,
+        num_experts_per_tok=1, rms_norm_eps=1e-6, layer_types=["full_attention"] + ["sliding_attention"] * 4,
+        rope_parameters=dict(YARN, rope_theta=5000.0)),
+    "gpt_oss_half": dense(
+        "gpt_oss", dtype="float16", num_attention_heads=16, num_key_value_heads=2, head_dim=16, sliding_window=48,
+        num_local_experts=12, num_experts_per_tok=3, rope_theta=500.0, rope_scaling=dict(YARN, truncate=True)),
+})
+
 
 def main():
     OUT.mkdir(parents=True, exist_ok=True)

@@ -129,6 +129,13 @@ static const infer_case good_cases[] = {
       "state bf16[16,2,6]"},
      {FLOAT(SCALE, 1)},
      "f32[N,4,6]"},
+    {GB_OP_ATTENTION,
+     {"f32[N,4,8]", "f32[N,2,8]", "f32[N,2,6]", "i32[N]", "i32[N]", "state bf16[16,2,8]",
+      "state bf16[16,2,6]", "constant bf16[4]"},
+     {FLOAT(SCALE, 1)},
+     "f32[N,4,6]"},
+    {GB_OP_ADD_EXPERT_BIAS, {"f32[N,2,6]", "constant bf16[9,6]", "i32[N,2]"}, {{0}}, "f32[N,2,6]"},
+    {GB_OP_CLAMPED_SWIGLU, {"f32[N,2,6]", "f32[N,2,6]"}, {FLOAT(ALPHA, 1.5), FLOAT(LIMIT, 7)}, "f32[N,2,6]"},
     {GB_OP_ADD, {"f32[N,2,3]", "f32[N,2,3]"}, {{0}}, "f32[N,2,3]"},
     {GB_OP_ADD_BIAS, {"f32[N,4]", "constant bf16[4]"}, {{0}}, "f32[N,4]"},
     {GB_OP_SCALE, {"f32[N,4]", "constant f32[1]"}, {{0}}, "f32[N,4]"},
@@ -346,6 +353,23 @@ static void wrong_experts_and_slices_are_refused(void **state) {
 }
 
 static const infer_case attribute_cases[] = {
+    {GB_OP_ATTENTION,
+     {"f32[N,4,8]", "f32[N,2,8]", "f32[N,2,8]", "i32[N]", "i32[N]", "state f32[16,2,8]", "state f32[16,2,8]",
+      "constant f32[2]"},
+     {FLOAT(SCALE, 1)},
+     "attention: operand sinks is constant f32[2], expected a float constant [4]"},
+    {GB_OP_ADD_EXPERT_BIAS,
+     {"f32[N,2,6]", "constant bf16[9,5]", "i32[N,2]"},
+     {{0}},
+     "add_expert_bias: operand bias is constant bf16[9,5], expected a float constant [X,6]"},
+    {GB_OP_ADD_EXPERT_BIAS,
+     {"f32[N,2,6]", "constant f32[5000,6]", "i32[N,2]"},
+     {{0}},
+     "add_expert_bias: 5000 experts, expected at most 4096"},
+    {GB_OP_CLAMPED_SWIGLU,
+     {"f32[N,6]", "f32[N,6]"},
+     {FLOAT(ALPHA, 1.5), FLOAT(LIMIT, 0)},
+     "clamped_swiglu: limit = 0 is not above 0"},
     {GB_OP_SOFT_CAP, {"f32[B,4]"}, {{0}}, "soft_cap: attribute cap is missing"},
     {GB_OP_SOFT_CAP, {"f32[B,4]"}, {INT(CAP, 3)}, "soft_cap: attribute cap is not a float"},
     {GB_OP_SOFT_CAP,
@@ -452,7 +476,7 @@ static void operands_have_names(void **state) {
     const char *name = gb_op_operand_name(GB_OP_ATTENTION, 5, &length);
     assert_int_equal(length, 9);
     assert_memory_equal(name, "key_cache", 9);
-    assert_null(gb_op_operand_name(GB_OP_ATTENTION, 7, &length));
+    assert_null(gb_op_operand_name(GB_OP_ATTENTION, 8, &length));
 }
 
 static void types_have_a_text(void **state) {

@@ -153,7 +153,7 @@ static void tensors_are_a_table(void **state) {
     assert_int_equal(strncmp(gb_buffer_string(&printed), "name ", 5), 0);
     assert_contains(&printed, "embedding                   f32                    32.000  [48,16]            "
                               "                 3072");
-    assert_contains(&printed, "\n26 tensors, 21928 bytes\n");
+    assert_contains(&printed, "\n27 tensors, 21936 bytes\n");
     gb_buffer_free(&printed);
     gb_program_destroy(program);
 }
@@ -200,7 +200,7 @@ static void the_json_has_it_all(void **state) {
     assert_int_equal(json_array_size(json_object_get(metadata, "stop_tokens")), 2);
     assert_null(json_object_get(metadata, "recipe"));
     assert_int_equal(number_at(root, "metadata", "vocab_size"), 48);
-    assert_int_equal(number_at(root, "memory", "weights"), 21928);
+    assert_int_equal(number_at(root, "memory", "weights"), 21936);
     assert_int_equal(number_at(root, "memory", "scratch"), 99);
     assert_int_equal(number_at(root, "ops", "linear"), 15);
     assert_int_equal(json_array_size(json_object_get(root, "inputs")), program->input_count);

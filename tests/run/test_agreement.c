@@ -200,6 +200,9 @@ int main(int argument_count, char **arguments) {
         AGREES("phi3_long"),
         AGREES("phi3_short"),
         AGREES("phi3_window"),
+        AGREES("gpt_oss_released"),
+        AGREES("gpt_oss_odd_sizes"),
+        AGREES("gpt_oss_half"),
     };
     read_test_arguments(argument_count, arguments);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -102,6 +102,9 @@ static int set_up_granite(void **state) {
 static int set_up_phi3(void **state) {
     return set_up(state, "phi3.json", NULL);
 }
+static int set_up_gpt_oss(void **state) {
+    return set_up(state, "gpt_oss.json", NULL);
+}
 static int set_up_int4(void **state) {
     return set_up(state, "small_groups.json", "int4");
 }
@@ -274,8 +277,8 @@ static void test_fork_and_unfused(void **state) {
 
 /* With float32 weights; with bfloat16 ones, and inputs rounded like them or not; with biases; with delta nets
  * and experts; with two rotary embeddings; with layers that lack one; with scaled branches; with heads of
- * which a part turns; with 8-bit activations and bfloat16 caches and weights of 4 and 8 bits, whose sums are
- * exact or have one order; with caches of codes. */
+ * which a part turns; with sinks and experts that have biases; with 8-bit activations and bfloat16 caches and
+ * weights of 4 and 8 bits, whose sums are exact or have one order; with caches of codes. */
 #define each(test)                                                                                           \
     cmocka_unit_test_setup_teardown(test, set_up_f32, tear_down),                                            \
         cmocka_unit_test_setup_teardown(test, set_up_bf16, tear_down),                                       \
@@ -286,6 +289,7 @@ static void test_fork_and_unfused(void **state) {
         cmocka_unit_test_setup_teardown(test, set_up_smollm3, tear_down),                                    \
         cmocka_unit_test_setup_teardown(test, set_up_granite, tear_down),                                    \
         cmocka_unit_test_setup_teardown(test, set_up_phi3, tear_down),                                       \
+        cmocka_unit_test_setup_teardown(test, set_up_gpt_oss, tear_down),                                    \
         cmocka_unit_test_setup_teardown(test, set_up_int4, tear_down),                                       \
         cmocka_unit_test_setup_teardown(test, set_up_int8, tear_down),                                       \
         cmocka_unit_test_setup_teardown(test, set_up_affine, tear_down),                                     \

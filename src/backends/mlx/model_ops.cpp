@@ -215,6 +215,12 @@ static operation add_bias(const gb_node &node, weights &from) {
     };
 }
 
+/* y[m,t] = x[m,t] + bias[experts[m,t]]. */
+static operation add_expert_bias(const gb_node &node, weights &from) {
+    return [bias = from.numbers_of(node.operands[1]), x = node.operands[0], experts = node.operands[2],
+            y = node.results[0]](step &s) { s.set(y, mx::add(s[x], mx::take(bias, s[experts], 0))); };
+}
+
 /* Also scale_rows, whose factor [M,1] MLX repeats along the row. */
 static operation multiply(const gb_node &node, weights &) {
     return [a = node.operands[0], b = node.operands[1], y = node.results[0]](step &s) {
@@ -244,6 +250,15 @@ static operation gelu_tanh(const gb_node &node, weights &from) {
 static operation silu(const gb_node &node, weights &) {
     return [x = node.operands[0], y = node.results[0]](step &s) {
         s.set(y, mx::multiply(s[x], mx::sigmoid(s[x])));
+    };
+}
+
+static operation clamped_swiglu(const gb_node &node, weights &) {
+    const mx::array alpha = number(attribute(node, GB_ATTRIBUTE_ALPHA)), one = number(1);
+    const mx::array most = number(attribute(node, GB_ATTRIBUTE_LIMIT)), least = mx::negative(most);
+    return [=, gate = node.operands[0], up = node.operands[1], y = node.results[0]](step &s) {
+        const mx::array g = mx::minimum(s[gate], most), u = mx::maximum(mx::minimum(s[up], most), least);
+        s.set(y, mx::multiply(mx::multiply(g, mx::sigmoid(mx::multiply(g, alpha))), mx::add(u, one)));
     };
 }
 
@@ -307,6 +322,8 @@ const op_entry model_ops[] = {
     {GB_OP_ROPE, rope},
     {GB_OP_ADD, add},
     {GB_OP_ADD_BIAS, add_bias},
+    {GB_OP_ADD_EXPERT_BIAS, add_expert_bias},
+    {GB_OP_CLAMPED_SWIGLU, clamped_swiglu},
     {GB_OP_MULTIPLY, multiply},
     {GB_OP_SCALE_ROWS, multiply},
     {GB_OP_SCALE, scale},

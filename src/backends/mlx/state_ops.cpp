@@ -56,6 +56,7 @@ struct attention_rule {
     int window;
     bool is_last; /* of the nodes with these states */
     bool has_fused_kernels;
+    std::optional<mx::array> sinks; /* [H] */
 };
 
 struct cached_rows {
@@ -83,15 +84,25 @@ static cached_rows store_and_read(step &s, const attention_rule &rule, const slo
                               s.states.read(run.slot, rule.values, first, end)};
 }
 
+/* Scores [1,G,H / G,L] become weights, of which a sink takes a part. */
+static mx::array weights_of(const mx::array &scores, const std::optional<mx::array> &sinks) {
+    if (!sinks)
+        return mx::softmax(scores, -1, true);
+    const int rows = scores.shape(3);
+    const mx::array sink = mx::reshape(*sinks, {1, scores.shape(1), scores.shape(2), 1});
+    return part(mx::softmax(mx::concatenate({scores, sink}, -1), -1, true), -1, 0, rows);
+}
+
 /* One token's query [1,H,D] over rows [1,G,L,D] and [1,G,L,E] of which it sees all: [1,H,E]. Each of the G
  * heads' rows serve H / G queries as one product, which takes half the ops that MLX makes of its kernel. */
 static mx::array attend_all(const mx::array &query, const mx::array &keys, const mx::array &values,
-                            float scale) {
+                            const attention_rule &rule) {
     const int groups = keys.shape(1), shared = query.shape(1) / groups;
     const mx::array grouped = mx::reshape(query, {1, groups, shared, query.shape(2)});
     const mx::array scores = mx::matmul(grouped, mx::swapaxes(keys, 2, 3));
-    const mx::array scaled = scale == 1 ? scores : mx::multiply(scores, number(static_cast<double>(scale)));
-    const mx::array y = mx::matmul(mx::softmax(scaled, -1, true), values);
+    const mx::array scaled =
+        rule.scale == 1 ? scores : mx::multiply(scores, number(static_cast<double>(rule.scale)));
+    const mx::array y = mx::matmul(weights_of(scaled, rule.sinks), values);
     return mx::reshape(y, {1, query.shape(1), values.shape(3)});
 }
 
@@ -105,10 +116,15 @@ static mx::array attend(step &s, const attention_rule &rule, const slot_run &run
     const mx::array query = rotated(of_run(s, rule.query, run), rule.rotation);
     const auto numbers = [](const cache_view &view) { return mx::astype(view.rows, mx::float32); };
     if (run.count == 1 && keys.positions.empty() && !rule.has_fused_kernels)
-        return attend_all(query, numbers(keys), numbers(values), rule.scale);
+        return attend_all(query, numbers(keys), numbers(values), rule);
     return by_token(mx::fast::scaled_dot_product_attention(
         by_head(query), numbers(keys), numbers(values), rule.scale, is_causal ? "causal" : "",
-        is_causal ? std::nullopt : mask_for(run, keys, first, rule.window)));
+        is_causal ? std::nullopt : mask_for(run, keys, first, rule.window), rule.sinks));
+}
+
+static std::optional<mx::array> sinks_of(const gb_node &node, weights &from) {
+    constexpr uint32_t SINKS = 7;
+    return node.operand_count > SINKS ? std::optional(from.numbers_of(node.operands[SINKS])) : std::nullopt;
 }
 
 static operation attention(const gb_node &node, weights &from) {
@@ -124,7 +140,8 @@ static operation attention(const gb_node &node, weights &from) {
                                  .scale = static_cast<float>(gb_node_float(&node, GB_ATTRIBUTE_SCALE)),
                                  .window = static_cast<int>(gb_node_int(&node, GB_ATTRIBUTE_WINDOW)),
                                  .is_last = gb_is_last_with_state(&from.program, &node),
-                                 .has_fused_kernels = from.has_fused_kernels};
+                                 .has_fused_kernels = from.has_fused_kernels,
+                                 .sinks = sinks_of(node, from)};
     return [=](step &s) {
         std::vector<mx::array> parts;
         for (const slot_run &run : s.runs)

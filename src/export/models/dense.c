@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The plain decoders: Llama 3, Mistral, Qwen2, Qwen3 with and without experts, Gemma 3, SmolLM3, Granite and
- * Phi. For a layer with input x:
+ * The plain decoders: Llama 3, Mistral, Qwen2, Qwen3 with and without experts, Gemma 3, SmolLM3, Granite, Phi
+ * and gpt-oss. For a layer with input x:
  *
  *     h = x + attention(norm(x))
  *     y = h + mlp(norm(h))
@@ -18,6 +18,9 @@
  *
  * In Phi a part of each head is rotated, and scaled. Queries, keys and values are of one tensor, gate and up
  * of another: their rows are taken apart, so that the graph is as others' are.
+ *
+ * In gpt-oss all products of attention and experts have biases, and each head has a sink: a score that takes
+ * its part of the softmax and has no value.
  */
 #include "export/models/dense_config.h"
 #include "export/models/model.h"
@@ -88,9 +91,11 @@ static gb_ref attention(const dense *model, int64_t index, const gb_scope *scope
     key = normalize_and_rotate(model, index, scope, key, "k_norm.weight");
     char name[32];
     snprintf(name, sizeof name, "layers.%" PRId64, index);
-    gb_ref mixed = gb_cached_attention(scope, &model->context, name, query, key, value,
-                                       factor * factor * config->attention_scale,
-                                       config->layers[index].is_sliding ? config->sliding_window : 0);
+    const int64_t window = config->layers[index].is_sliding ? config->sliding_window : 0;
+    gb_cached_keys keys = gb_cache_keys(scope, &model->context, name, key, value, window);
+    if (config->traits.has_sinks)
+        keys.sinks = gb_weight(scope, "sinks", 1, &heads, gb_random_bias());
+    gb_ref mixed = gb_attention(scope, query, &keys, factor * factor * config->attention_scale);
     return gb_node1(scope, GB_OP_MERGE_HEADS, mixed);
 }
 
@@ -131,6 +136,8 @@ static gb_ref decoder_layer(const dense *model, int64_t index, const gb_scope *s
         x = gb_gather_rows(scope, x);
     }
     h = gb_linear(&self_attn, "o_proj.weight", h, config->hidden_size);
+    if (config->traits.has_output_bias)
+        h = gb_add_bias(&self_attn, "o_proj.bias", h);
     if (has_output_norms)
         h = norm(model, scope, "post_attention_layernorm.weight", h);
     x = add_branch(model, scope, x, h);
@@ -250,4 +257,5 @@ const gb_model gb_gemma3 = {"gemma3", "gemma3", "gemma3_text", 1, 2, build};
 const gb_model gb_granite = {"granite", NULL, "granite", 2, 1, build};
 const gb_model gb_granite_hybrid = {"granitemoehybrid", NULL, "granitemoehybrid", 2, 1, build};
 const gb_model gb_phi3 = {"phi3", NULL, "phi3", 32000, 1, build};
+const gb_model gb_gpt_oss = {"gpt_oss", NULL, "gpt_oss", 200002, 199998, build};
 const gb_model gb_smollm3 = {"smollm3", NULL, "smollm3", 128001, 128000, build};

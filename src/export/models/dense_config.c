@@ -14,12 +14,15 @@ static const int64_t MAX_VOCABULARY = (1 << 23) - 1; /* the sampler's limit */
 /* ---- What is not supported ----------------------------------------------------------------------------- */
 
 static void refuse_unsupported(const gb_config *text, const gb_dense_family *family) {
-    static const char *const keys[] = {"attention_bias", "mlp_bias", "rope_traditional",
-                                       "use_bidirectional_attention"};
+    static const char *const keys[] = {"mlp_bias", "rope_traditional", "use_bidirectional_attention"};
+    const bool has_bias = family->traits.has_output_bias;
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
         if (gb_config_has(text, keys[i]) && gb_config_bool(text, keys[i], false))
             gb_config_fail(text, keys[i], GUMBEL_ERROR_UNSUPPORTED,
                            "is not supported in this version; expected false");
+    if (gb_config_has(text, "attention_bias") && gb_config_bool(text, "attention_bias", has_bias) != has_bias)
+        gb_config_fail(text, "attention_bias", GUMBEL_ERROR_UNSUPPORTED,
+                       "is not supported in this version; expected %s", has_bias ? "true" : "false");
     const bool is_gelu = family->traits.has_geglu;
     const char *key = is_gelu ? "hidden_activation" : "hidden_act",
                *expected = is_gelu ? "gelu_pytorch_tanh" : "silu",
@@ -130,10 +133,35 @@ static void read_experts(const gb_config *text, gb_dense_config *config) {
         .has_plain_weights = !gb_config_bool(text, "norm_topk_prob", false),
         .mlx_stack = "switch_mlp.",
     };
+}
+
+/* transformers and mlx-lm have both numbers of the SwiGLU in their code. */
+static void read_gpt_oss_experts(const gb_config *text, gb_dense_config *config) {
+    static const double LIMIT = 7;
+    config->experts = (gb_experts){
+        .count = gb_config_integer(text, "num_local_experts", 128, 1, GB_MAX_EXPERTS),
+        .choices = gb_config_integer(text, "num_experts_per_tok", 4, 1, GB_MAX_EXPERTS),
+        .inner = config->intermediate_size,
+        .activation = GB_OP_CLAMPED_SWIGLU,
+        .alpha = 1.702,
+        .limit = LIMIT,
+        .has_biases = true,
+        .mlx_stack = "experts.",
+        .router = "router.",
+    };
+    if (gb_config_number(text, "swiglu_limit", LIMIT, 0, 1e6) != LIMIT)
+        gb_config_fail(text, "swiglu_limit", GUMBEL_ERROR_UNSUPPORTED,
+                       "is not %g, which implementations take whatever it is", LIMIT);
+    if (!gb_config_has(text, "rope_scaling") && !gb_config_has(text, "rope_parameters"))
+        gb_config_fail(text, "rope_scaling", GUMBEL_ERROR_UNSUPPORTED,
+                       "is missing, where implementations differ");
+}
+
+static void check_choices(const gb_config *text, const char *key, const gb_experts *experts) {
     if (experts->choices > experts->count)
         gb_config_fail(text, "num_experts_per_tok", GUMBEL_ERROR_FORMAT,
-                       "%" PRId64 ", expected at most the %" PRId64 " of num_experts", experts->choices,
-                       experts->count);
+                       "%" PRId64 ", expected at most the %" PRId64 " of %s", experts->choices,
+                       experts->count, key);
 }
 
 /* ---- The whole ----------------------------------------------------------------------------------------- */
@@ -168,8 +196,11 @@ gumbel_status gb_dense_config_read(const gb_config *root, gb_dense_config *confi
     config->layers = gb_allocate((size_t)config->layer_count, sizeof *config->layers);
     if (!config->layers)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for %" PRId64 " layers", config->layer_count);
-    if (family->has_experts)
+    if (family->has_gpt_oss_experts)
+        read_gpt_oss_experts(&text, config);
+    else if (family->has_experts)
         read_experts(&text, config);
+    check_choices(&text, family->has_gpt_oss_experts ? "num_local_experts" : "num_experts", &config->experts);
     gb_dense_layers_read(&text, family, config);
     read_rope(&text, family, config);
     const bool is_tied = gb_config_bool(&text, "tie_word_embeddings", family->has_tied_head);

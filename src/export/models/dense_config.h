@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The configuration of the plain decoders: Llama 3, Mistral, Qwen2, Qwen3 with and without experts, Gemma 3,
- * SmolLM3, Granite and Phi, in every form that transformers has written. They differ by defaults, a few keys,
- * and what their layers have. Absent keys take transformers' defaults.
+ * SmolLM3, Granite, Phi and gpt-oss, in every form that transformers has written. They differ by defaults, a
+ * few keys, and what their layers have. Absent keys take transformers' defaults.
  */
 #ifndef GUMBEL_EXPORT_MODELS_DENSE_CONFIG_H
 #define GUMBEL_EXPORT_MODELS_DENSE_CONFIG_H
@@ -20,7 +20,9 @@ typedef struct gb_dense_layer {
 typedef struct gb_dense_traits {
     bool has_head_norms;     /* queries and keys are normalized, head by head */
     bool has_head_biases;    /* products for queries, keys and values have biases */
-    bool has_output_norms;   /* so is what attention and the MLP add to their input */
+    bool has_output_bias;    /* so has the one of attention's result */
+    bool has_sinks;          /* each head has one more score, which no value belongs to */
+    bool has_output_norms;   /* what attention and the MLP add to their input is normalized too */
     bool has_norms_from_one; /* norms multiply by 1 + w */
     bool has_geglu;          /* the MLP is a GEGLU; else a SwiGLU */
     bool has_sliding_rope;   /* sliding layers have a rotary embedding of their own */

@@ -16,8 +16,8 @@ static const gb_dense_family FAMILIES[] = {
     {"qwen3_moe", NULL, 151936, 2048, 6144, 24, 32, 4, 0, .max_positions = 32768, .sliding_window = 4096,
      .windows = GB_WINDOWS_FROM_A_LAYER, .has_experts = true, .traits = {.has_head_norms = true}},
     {"gemma3_text", "gemma3", 262208, 2304, 9216, 26, 8, 4, 256, .max_positions = 131072,
-     .sliding_window = 4096, .query_scalar = 256, .windows = GB_WINDOWS_BY_PATTERN, .has_tied_head = true,
-     .has_logit_cap = true, .scales_embeddings = true,
+     .sliding_window = 4096, .window_pattern = 6, .query_scalar = 256, .windows = GB_WINDOWS_BY_PATTERN,
+     .has_tied_head = true, .has_logit_cap = true, .scales_embeddings = true,
      .traits = {.has_head_norms = true,
                 .has_output_norms = true,
                 .has_norms_from_one = true,
@@ -30,6 +30,10 @@ static const gb_dense_family FAMILIES[] = {
      .windows = GB_LISTED_ATTENTION, .has_multipliers = true, .traits = {.has_shared_mlp = true}},
     {"phi3", NULL, 32064, 3072, 8192, 32, 32, 0, 0, .max_positions = 4096, .rms_norm_eps = 1e-5,
      .windows = GB_WINDOWS_IN_ALL, .traits = {.has_fused_matrices = true, .has_long_rope = true}},
+    {"gpt_oss", NULL, 201088, 2880, 2880, 36, 64, 8, 64, .max_positions = 131072, .sliding_window = 128,
+     .window_pattern = 2, .rope_theta = 150000, .rms_norm_eps = 1e-5, .windows = GB_WINDOWS_BY_PATTERN,
+     .has_experts = true, .has_gpt_oss_experts = true,
+     .traits = {.has_head_biases = true, .has_output_bias = true, .has_sinks = true}},
 };
 enum { FAMILY_COUNT = sizeof FAMILIES / sizeof FAMILIES[0] };
 

@@ -24,14 +24,16 @@ typedef struct gb_dense_family {
     int64_t head_dim; /* 0: hidden_size / heads */
     int64_t max_positions;
     int64_t sliding_window; /* 0: not unless it is given */
+    int64_t window_pattern; /* of GB_WINDOWS_BY_PATTERN: each last of so many layers is full */
     int64_t query_scalar;   /* query_pre_attn_scalar; 0: the head's size */
     int64_t rope_interval;  /* each last of so many layers does not rotate; 0: all do, whatever keys say */
     double rope_theta;      /* 0: 10000 */
     double rms_norm_eps;    /* 0: 1e-6 */
     gb_window_rule windows;
     bool has_experts, has_tied_head, has_logit_cap;
-    bool scales_embeddings; /* by the root of their size */
-    bool has_multipliers;   /* of embeddings, scores, what layers add, and logits */
+    bool has_gpt_oss_experts; /* with biases, and a clamped SwiGLU */
+    bool scales_embeddings;   /* by the root of their size */
+    bool has_multipliers;     /* of embeddings, scores, what layers add, and logits */
     gb_dense_traits traits;
 } gb_dense_family;
 

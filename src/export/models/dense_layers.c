@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { MAX_LAYERS = GB_MAX_DENSE_LAYERS, PATTERN = 6 };
+enum { MAX_LAYERS = GB_MAX_DENSE_LAYERS };
 
 /* ---- Windows ------------------------------------------------------------------------------------------- */
 
@@ -82,11 +82,12 @@ static void refuse_windows(const gb_config *text, const gb_dense_family *family,
                            "layer %" PRId64 " slides, expected \"full_attention\"", i);
 }
 
-/* Of Gemma 3 all but each last of a few slide, unless the layers are listed, which mlx-lm does not read. */
-static void read_gemma_windows(const gb_config *text, const gb_dense_family *family,
-                               gb_dense_config *config) {
+/* Of Gemma 3 and gpt-oss all but each last of a few slide, unless the layers are listed, which mlx-lm does
+ * not read of Gemma. */
+static void read_window_pattern(const gb_config *text, const gb_dense_family *family,
+                                gb_dense_config *config) {
     const int64_t pattern =
-        gb_config_optional_integer(text, "sliding_window_pattern", PATTERN, 1, MAX_LAYERS);
+        gb_config_optional_integer(text, "sliding_window_pattern", family->window_pattern, 1, MAX_LAYERS);
     config->sliding_window = gb_config_integer(text, "sliding_window", family->sliding_window, 1, INT32_MAX);
     for (int64_t i = 0; i < config->layer_count; i++)
         config->layers[i].is_sliding = (i + 1) % pattern != 0;
@@ -126,7 +127,7 @@ static void read_windows(const gb_config *text, const gb_dense_family *family, g
         read_qwen_windows(text, family, config);
         break;
     case GB_WINDOWS_BY_PATTERN:
-        read_gemma_windows(text, family, config);
+        read_window_pattern(text, family, config);
         break;
     case GB_LISTED_ATTENTION:
         need_attention(text, config);

@@ -8,8 +8,9 @@
 #include <string.h>
 
 static const gb_model *const MODELS[] = {
-    &gb_gemma3,    &gb_gemma4,  &gb_gemma4_unified, &gb_llama,   &gb_mistral, &gb_qwen2,          &gb_qwen3,
-    &gb_qwen3_moe, &gb_qwen3_5, &gb_qwen3_5_moe,    &gb_smollm3, &gb_granite, &gb_granite_hybrid, &gb_phi3};
+    &gb_gemma3,  &gb_gemma4,  &gb_gemma4_unified, &gb_llama,   &gb_mistral,
+    &gb_qwen2,   &gb_qwen3,   &gb_qwen3_moe,      &gb_qwen3_5, &gb_qwen3_5_moe,
+    &gb_smollm3, &gb_granite, &gb_granite_hybrid, &gb_phi3,    &gb_gpt_oss};
 enum { MODEL_COUNT = sizeof MODELS / sizeof MODELS[0], DEFAULT_CONTEXT = 8192 };
 
 static bool is_named(const gb_model *model, const char *type) {
@@ -24,7 +25,7 @@ static void list(char *known, size_t size, const char *name) {
 
 gumbel_status gb_model_find(const gb_config *config, const gb_model **model, gumbel_error *error) {
     const char *type = gb_config_string(config, "model_type", "");
-    char known[400] = "";
+    char known[512] = "";
     for (size_t i = 0; i < MODEL_COUNT; i++) {
         if (is_named(MODELS[i], type)) {
             *model = MODELS[i];

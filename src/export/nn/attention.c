@@ -30,7 +30,7 @@ static gb_ref cache(const gb_scope *scope, const gb_context *context, const char
 
 gb_cached_keys gb_cache_keys(const gb_scope *scope, const gb_context *context, const char *name, gb_ref key,
                              gb_ref value, int64_t window) {
-    gb_cached_keys keys = {key, value, GB_NO_VALUE, GB_NO_VALUE, window};
+    gb_cached_keys keys = {key, value, GB_NO_VALUE, GB_NO_VALUE, window, GB_NO_VALUE};
     if (gb_builder_status(scope->builder, NULL) != GUMBEL_OK)
         return keys;
     keys.key_cache = cache(scope, context, name, ".keys", key, window);
@@ -47,10 +47,11 @@ gb_ref gb_attention(const gb_scope *scope, gb_ref query, const gb_cached_keys *k
         gb_build_input(scope->builder, GB_ROLE_SLOTS),
         keys->key_cache,
         keys->value_cache,
+        keys->sinks,
     };
     const gb_attribute attributes[] = {gb_float(GB_ATTRIBUTE_SCALE, scale),
                                        gb_int(GB_ATTRIBUTE_WINDOW, keys->window)};
-    return gb_build_op(scope->builder, GB_OP_ATTENTION, operands, 7, attributes, 2);
+    return gb_build_op(scope->builder, GB_OP_ATTENTION, operands, 8, attributes, 2);
 }
 
 gb_ref gb_cached_attention(const gb_scope *scope, const gb_context *context, const char *name, gb_ref query,

@@ -25,11 +25,12 @@ typedef struct gb_cached_keys {
     gb_ref key, value;
     gb_ref key_cache, value_cache;
     int64_t window;
+    gb_ref sinks; /* [H], a score beside those of each query head; or GB_NO_VALUE */
 } gb_cached_keys;
 
 /* The caches are states called NAME.keys and NAME.values of f32, which gb_program_set_caches changes. window
  * > 0: a token sees itself and the window - 1 before it, from a ring of window and slack, or from a plain
- * cache where that is no longer. window = 0: it sees all before it. */
+ * cache where that is no longer. window = 0: it sees all before it. There are no sinks. */
 gb_cached_keys gb_cache_keys(const gb_scope *scope, const gb_context *context, const char *name, gb_ref key,
                              gb_ref value, int64_t window);
 

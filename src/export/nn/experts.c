@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/nn/experts.h"
 
+#include "export/nn/expert_biases.h"
 #include "export/nn/layers.h"
 
 #include <stdio.h>
@@ -43,6 +44,12 @@ static gb_ref one_of_two(const gb_scope *scope, const char *matrix, const gb_exp
     return gb_multiply_experts(scope, x, gb_expert_matrices(scope, name, name, NULL, dims), chosen);
 }
 
+static gb_ref clamped_swiglu(const gb_scope *scope, const gb_experts *experts, gb_ref gate, gb_ref up) {
+    const gb_attribute attributes[] = {gb_float(GB_ATTRIBUTE_ALPHA, experts->alpha),
+                                       gb_float(GB_ATTRIBUTE_LIMIT, experts->limit)};
+    return gb_build_op(scope->builder, GB_OP_CLAMPED_SWIGLU, (const gb_ref[]){gate, up}, 2, attributes, 2);
+}
+
 static gb_ref inner_values(const gb_scope *scope, const gb_experts *experts, gb_ref x, gb_ref chosen,
                            int64_t hidden) {
     int64_t inner = experts->inner;
@@ -56,6 +63,10 @@ static gb_ref inner_values(const gb_scope *scope, const gb_experts *experts, gb_
         gate = gb_slice(scope, both, 0, inner);
         up = gb_slice(scope, both, inner, inner);
     }
+    gate = gb_add_expert_bias(scope, experts, GB_GATE_PRODUCT, gate, chosen);
+    up = gb_add_expert_bias(scope, experts, GB_UP_PRODUCT, up, chosen);
+    if (experts->activation == GB_OP_CLAMPED_SWIGLU)
+        return clamped_swiglu(scope, experts, gate, up);
     return gb_node2(scope, GB_OP_MULTIPLY, gb_node1(scope, experts->activation, gate), up);
 }
 
@@ -79,6 +90,7 @@ gb_ref gb_chosen_experts(const gb_scope *scope, const gb_experts *experts, gb_ro
     const bool is_stacked = !gb_scope_has(scope, DOWN) && gb_scope_has(scope, name);
     gb_ref down = gb_expert_matrices(scope, DOWN, is_stacked ? name : DOWN, NULL, dims);
     y = gb_multiply_experts(scope, y, down, routes.experts);
+    y = gb_add_expert_bias(scope, experts, GB_DOWN_PRODUCT, y, routes.experts);
     return gb_node2(scope, GB_OP_COMBINE_EXPERTS, y, routes.weights);
 }
 
@@ -90,7 +102,10 @@ static gb_ref shared(const gb_scope *scope, const gb_experts *experts, gb_ref x)
 }
 
 gb_ref gb_expert_mlp(const gb_scope *scope, const gb_experts *experts, gb_ref x) {
-    gb_ref logits = gb_gate(scope, "gate.weight", x, experts->count);
+    const gb_scope router = gb_scope_in(scope, "%s", experts->router ? experts->router : "gate.");
+    gb_ref logits = gb_gate(&router, "weight", x, experts->count);
+    if (experts->has_biases)
+        logits = gb_add_bias(&router, "bias", logits);
     gb_ref y = gb_chosen_experts(scope, experts, gb_route(scope, experts, logits), x);
     return experts->shared_inner == 0 ? y : gb_node2(scope, GB_OP_ADD, y, shared(scope, experts, x));
 }

@@ -13,9 +13,12 @@ typedef struct gb_experts {
     int64_t count, choices; /* choices of a token */
     int64_t inner;          /* width between an expert's matrices */
     int64_t shared_inner;   /* and between the shared one's; 0: there is none */
-    gb_op activation;       /* of the gate: SILU or GELU_TANH */
+    gb_op activation;       /* of the gate: SILU or GELU_TANH; or of gate and up: CLAMPED_SWIGLU */
+    double alpha, limit;    /* of CLAMPED_SWIGLU */
+    bool has_biases;        /* of the router and the experts (expert_biases.h) */
     bool has_plain_weights; /* an expert's weight is its share of all; otherwise those chosen sum to 1 */
     const char *mlx_stack;  /* how mlx-lm names the experts' matrices: "switch_mlp." */
+    const char *router;     /* how the router is called; NULL: "gate." */
 } gb_experts;
 
 /* What a router chose: i32[M, choices], and f32[M, choices]. */
@@ -33,8 +36,8 @@ gb_routes gb_route(const gb_scope *scope, const gb_experts *experts, gb_ref logi
  * the same, unless gate and up have different formats. */
 gb_ref gb_chosen_experts(const gb_scope *scope, const gb_experts *experts, gb_routes routes, gb_ref x);
 
-/* The same with a router of its own, gate [count, K], plus the shared expert times a sigmoid: shared_expert.*
- * and shared_expert_gate [1, K]. */
+/* The same with a router of its own, gate.weight [count, K], plus the shared expert times a sigmoid:
+ * shared_expert.* and shared_expert_gate [1, K]. */
 gb_ref gb_expert_mlp(const gb_scope *scope, const gb_experts *experts, gb_ref x);
 
 #endif

@@ -30,6 +30,22 @@ gb_ref gb_weight(const gb_scope *scope, const char *name, int32_t rank, const in
     return gb_build_constant(scope->builder, full, dtype, rank, dims);
 }
 
+gb_ref gb_weight_in_turns(const gb_scope *scope, const char *name, const char *tensor, bool is_second,
+                          const int64_t dims[2]) {
+    char full[GB_SCOPE_NAME + 64], from[GB_SCOPE_NAME + 64];
+    snprintf(full, sizeof full, "%s%s", scope->prefix, name);
+    snprintf(from, sizeof from, "%s%s", scope->prefix, tensor);
+    if (gb_builder_status(scope->builder, NULL) != GUMBEL_OK)
+        return GB_NO_VALUE;
+    gumbel_error error;
+    gumbel_status status = gb_weights_add_in_turns(scope->weights, from, is_second, dims, &error);
+    if (status != GUMBEL_OK) {
+        gb_builder_fail(scope->builder, status, "%s", error.message);
+        return GB_NO_VALUE;
+    }
+    return gb_build_constant(scope->builder, full, GB_F32, 2, dims);
+}
+
 /* The constant of a matrix, or of several; GB_NO_VALUE where its tensors cannot be stacked. */
 static gb_ref matrix(const gb_scope *scope, const gb_matrix_request *request) {
     gumbel_error error;

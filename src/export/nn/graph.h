@@ -73,6 +73,11 @@ gb_ref gb_expert_matrices(const gb_scope *scope, const char *name, const char *f
 gb_ref gb_multiply_matrix(const gb_scope *scope, gb_ref x, gb_ref weight);
 gb_ref gb_multiply_experts(const gb_scope *scope, gb_ref x, gb_ref weight, gb_ref chosen);
 
+/* A float32 constant `name` [rows, columns] of every other number of tensor [rows, 2 columns], of whose rows
+ * each has the numbers of two constants in turns; is_second: from the second one on. */
+gb_ref gb_weight_in_turns(const gb_scope *scope, const char *name, const char *tensor, bool is_second,
+                          const int64_t dims[2]);
+
 /* A float32 constant [count] of computed values; name is not prefixed. */
 gb_ref gb_values(const gb_scope *scope, const char *name, const float *values, size_t count);
 

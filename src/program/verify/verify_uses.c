@@ -105,8 +105,8 @@ static gumbel_status check_experts(gb_verification *verification, const gb_node 
     if (!router || router->op != GB_OP_ROUTE_TOP_K || router->results[0] != node->operands[2] ||
         program->values[router->operands[0]].type.shape.dims[1] != count)
         return gb_fail(verification->error, GUMBEL_ERROR_FORMAT,
-                       "expert_linear: operand experts is not chosen by route_top_k from %lld experts",
-                       (long long)count);
+                       "%s: operand experts is not chosen by route_top_k from %lld experts",
+                       gb_op_find(node->op)->name, (long long)count);
     return GUMBEL_OK;
 }
 
@@ -132,7 +132,7 @@ gumbel_status gb_verify_uses(gb_verification *verification, const gb_node *node,
         return check_embedding(verification, node);
     if (node->op == GB_OP_CAUSAL_CONV || node->op == GB_OP_GATED_DELTA)
         return check_recurrent(verification, node);
-    if (node->op == GB_OP_EXPERT_LINEAR)
+    if (node->op == GB_OP_EXPERT_LINEAR || node->op == GB_OP_ADD_EXPERT_BIAS)
         return check_experts(verification, node);
     if (node->op == GB_OP_COUNT_TOKENS)
         return check_count_tokens(verification, node);

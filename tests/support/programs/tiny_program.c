@@ -66,8 +66,9 @@ static gb_ref attention(gb_builder *b, gb_ref x, const char *prefix, bool ring) 
                          positions,
                          slots,
                          cache(b, prefix, "key_cache", ring),
-                         cache(b, prefix, "value_cache", ring)};
-    gb_ref mixed = gb_build_op(b, GB_OP_ATTENTION, operands, 7, attributes, 2);
+                         cache(b, prefix, "value_cache", ring),
+                         ring ? GB_NO_VALUE : constant(b, prefix, "sinks", TINY_HEADS, 0)};
+    gb_ref mixed = gb_build_op(b, GB_OP_ATTENTION, operands, 8, attributes, 2);
     gb_ref merged = PLAIN(MERGE_HEADS, mixed);
     return PLAIN(LINEAR, merged, constant(b, prefix, "output", TINY_WIDTH, TINY_HEADS * TINY_HEAD_WIDTH));
 }
@@ -242,6 +243,9 @@ static gb_ref experts(gb_builder *b, gb_ref x) {
     logits = PLAIN(ADD_BIAS, logits, constant(b, "", "router_bias", TINY_EXPERTS, 0));
     gb_build_op_results(b, GB_OP_ROUTE_TOP_K, &logits, 1, &count, 1, routes, 2);
     gb_ref y = PLAIN(EXPERT_LINEAR, x, gb_build_constant(b, "up", GB_F32, 3, up), routes[0]);
+    y = PLAIN(ADD_EXPERT_BIAS, y, constant(b, "", "up_bias", TINY_EXPERTS, 2 * TINY_WIDTH), routes[0]);
+    const gb_attribute clamp[] = {gb_float(GB_ATTRIBUTE_ALPHA, 1.702), gb_float(GB_ATTRIBUTE_LIMIT, 0.25)};
+    y = gb_build_op(b, GB_OP_CLAMPED_SWIGLU, (const gb_ref[]){y, y}, 2, clamp, 2);
     y = PLAIN(EXPERT_LINEAR, y, gb_build_constant(b, "down", GB_F32, 3, down), routes[0]);
     y = PLAIN(COMBINE_EXPERTS, y, routes[1]);
     gb_ref gate = PLAIN(LINEAR, x, constant(b, "", "gate", 1, TINY_WIDTH));

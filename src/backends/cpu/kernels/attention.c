@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/cpu/kernels/attention.h"
 
+#include <math.h>
+
 _Static_assert((int)GB_ATTEND_SCRATCH <= (int)GB_LINEAR_SCRATCH, "the scratch holds what `attend` needs");
 
 /* A kv head's part of the cache of a slot. room: of the row where the room begins. */
@@ -34,10 +36,14 @@ static void add_query(const gb_kernel_call *call, gb_attend *attend, size_t toke
     size_t heads = query->dims[1], q = attend->query_count++;
     size_t position = (size_t)gb_integers(call->operands[GB_POSITIONS])[token];
     size_t window = (size_t)gb_node_int(call->node, GB_ATTRIBUTE_WINDOW);
+    const gb_cpu_tensor *sinks = call->operands[GB_SINKS];
     attend->query[q] = gb_floats(query) + (token * heads + head) * attend->keys.size;
     attend->y[q] = (float *)call->results[0]->data + (token * heads + head) * attend->values.size;
     attend->first[q] = window > 0 && position >= window ? position - window + 1 : 0;
     attend->last[q] = position;
+    attend->sink[q] = -INFINITY;
+    if (sinks)
+        call->vector->widen(gb_element(sinks, head), sinks->dtype, 1, &attend->sink[q]);
 }
 
 static void attend_tile(const gb_kernel_call *call, const gb_worker *worker, const tile *t) {

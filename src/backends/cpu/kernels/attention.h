@@ -18,6 +18,7 @@ enum {
     GB_SLOTS,
     GB_KEY_CACHE,
     GB_VALUE_CACHE,
+    GB_SINKS,
 };
 
 static inline const int32_t *gb_integers(const gb_cpu_tensor *tensor) {

@@ -49,6 +49,12 @@ static void silu(const gb_kernel_call *call, const stretch *s) {
     call->vector->silu(s->x, s->count, s->y);
 }
 
+static void clamped_swiglu(const gb_kernel_call *call, const stretch *s) {
+    const gb_swiglu_clamp clamp = {(float)gb_node_float(call->node, GB_ATTRIBUTE_ALPHA),
+                                   (float)gb_node_float(call->node, GB_ATTRIBUTE_LIMIT)};
+    call->vector->clamped_swiglu(s->x, gb_floats(call->operands[1]) + s->first, clamp, s->count, s->y);
+}
+
 static void sigmoid(const gb_kernel_call *call, const stretch *s) {
     call->vector->sigmoid(s->x, s->count, s->y);
 }
@@ -68,6 +74,7 @@ KERNEL(multiply)
 KERNEL(scale)
 KERNEL(gelu_tanh)
 KERNEL(silu)
+KERNEL(clamped_swiglu)
 KERNEL(sigmoid)
 KERNEL(soft_cap)
 

@@ -17,6 +17,23 @@ void gb_kernel_combine_experts(const gb_kernel_call *call, const gb_worker *work
     }
 }
 
+/* operands: x [M,T,K], bias [X,K], experts [M,T]. */
+void gb_kernel_add_expert_bias(const gb_kernel_call *call, const gb_worker *worker) {
+    enum { AT_ONCE = 256 };
+    const gb_cpu_tensor *x = call->operands[0], *bias = call->operands[1], *y = call->results[0];
+    const int32_t *experts = call->operands[2]->data;
+    const size_t width = x->dims[2];
+    const gb_part part = gb_part_of(call, worker, y);
+    for (size_t row = part.rows.first; row < part.rows.end; row++) {
+        for (size_t k = 0; k < width; k += AT_ONCE) {
+            float wide[AT_ONCE];
+            const size_t count = width - k < AT_ONCE ? width - k : AT_ONCE, at = row * width + k;
+            call->vector->widen(gb_element(bias, (size_t)experts[row] * width + k), bias->dtype, count, wide);
+            call->vector->add(gb_floats(x) + at, wide, count, (float *)y->data + at);
+        }
+    }
+}
+
 /* operands: x [M,K], factor [M,1]. */
 void gb_kernel_scale_rows(const gb_kernel_call *call, const gb_worker *worker) {
     const gb_cpu_tensor *x = call->operands[0], *y = call->results[0];

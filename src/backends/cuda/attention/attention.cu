@@ -10,7 +10,7 @@ using namespace gb_cuda;
 enum { THREADS = 256 };
 
 /* Operands by their place in ops.def. */
-enum { QUERY, KEY, VALUE, POSITIONS, SLOTS, KEY_CACHE, VALUE_CACHE };
+enum { QUERY, KEY, VALUE, POSITIONS, SLOTS, KEY_CACHE, VALUE_CACHE, SINKS };
 
 /* ---- Storing ------------------------------------------------------------------------------------------- */
 
@@ -133,6 +133,10 @@ static attention attention_of(const gb_cuda_call *call) {
     a.run_count = call->runs.count;
     a.keys = cache_of(call->operands[KEY_CACHE], call->node, GB_ATTRIBUTE_ROTATION);
     a.values = cache_of(call->operands[VALUE_CACHE], call->node, GB_ATTRIBUTE_VALUE_ROTATION);
+    if (const gb_cuda_tensor *sinks = call->operands[SINKS]) {
+        a.sinks = sinks->data;
+        a.sink_dtype = sinks->dtype;
+    }
     a.tokens = call->operands[SLOTS]->dims[0];
     a.heads = call->operands[QUERY]->dims[1];
     a.group = (unsigned)(a.heads / a.keys.heads);

@@ -35,6 +35,8 @@ struct attention {
     const float *key, *value; /* [tokens, kv heads, key or value size]: what is appended */
     const int32_t *positions, *slots, *run_first;
     cache keys, values;
+    const void *sinks; /* [heads] of sink_dtype, or NULL */
+    gb_dtype sink_dtype;
     size_t tokens, heads, window, run_count;
     float scale;
     float *y;                         /* [tokens, heads, value size] */
@@ -64,6 +66,11 @@ __host__ __device__ inline size_t scales_behind(const cache &c, size_t head) {
 /* The first position that the query at that one reads; the query's own is the last. */
 __device__ inline size_t first_read(const attention &a, size_t position) {
     return a.window > 0 && position >= a.window ? position - a.window + 1 : 0;
+}
+
+/* What a head's sums are divided by: sum, and the sink's weight beside the largest score. */
+__device__ inline float divisor_of(const attention &a, size_t head, float sum, float largest) {
+    return a.sinks ? sum + gb_exp(load_float(a.sinks, a.sink_dtype, head) - largest) : sum;
 }
 
 constexpr unsigned NO_POSITION = ~0u;

@@ -56,7 +56,9 @@ __device__ static void finish(const decoding &d, const query_tile &t, const sums
         const bool is_there = i < count;
         float v[8] = {};
         if (is_there) {
-            const float inverse = 1.0f / all.totals[q].sum;
+            constexpr float LN_2 = 0x1.62e43p-1f; /* scores are of powers of 2 */
+            const softmax &total = all.totals[q];
+            const float inverse = 1.0f / divisor_of(d.a, t.head + q, total.sum, total.largest * LN_2);
 #pragma unroll
             for (unsigned h = 0; h < 2; h++) {
                 const float4 sum = all.sums[q][quarter * 2 + h];

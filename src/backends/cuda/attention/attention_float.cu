@@ -241,7 +241,7 @@ struct attention_float_join {
             sum = put_together(sum, largest, state[1], state[0]);
             largest = larger(largest, state[0]);
         }
-        a.y[row * a.values.size + e] = y / sum;
+        a.y[row * a.values.size + e] = y / divisor_of(a, row % a.heads, sum, largest);
     }
 };
 
@@ -291,7 +291,7 @@ static __global__ void __launch_bounds__(THREADS) run_attention_float(attention 
         const query_place p = place_of(t, q);
         if (p.is_there)
             a.y[(p.token * a.heads + p.head) * a.values.size + i % a.values.size] =
-                w.y[i] / w.state[q * 4 + 1];
+                w.y[i] / divisor_of(a, p.head, w.state[q * 4 + 1], w.state[q * 4]);
     }
 }
 

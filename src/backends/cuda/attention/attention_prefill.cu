@@ -242,8 +242,10 @@ __device__ static void store(const attention &a, const query_tile &t, const shar
 #pragma unroll
         for (unsigned half = 1; half < prompt_shape<SIZE, TERMS>::HALVES; half++)
             sum += shared.sum[half][row];
-        store_query<prompt_shape<SIZE, TERMS>::COLUMNS>(
-            a, place_of(t, row), of.half * prompt_shape<SIZE, TERMS>::COLUMNS, r, sum, y[0]);
+        const query_place p = place_of(t, row);
+        store_query<prompt_shape<SIZE, TERMS>::COLUMNS>(a, p, of.half * prompt_shape<SIZE, TERMS>::COLUMNS, r,
+                                                        divisor_of(a, p.head, sum, q.largest[r] * a.scale),
+                                                        y[0]);
     }
 }
 

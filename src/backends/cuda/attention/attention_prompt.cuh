@@ -157,16 +157,17 @@ __device__ inline void rotate_sums(unsigned rotation, float y[COLUMNS / 2]) {
         y[i] *= scale;
 }
 
-/* y / sum of a query of the lane, COLUMNS elements from `column` on; r: which of its two. */
+/* y / divisor of a query of the lane, COLUMNS elements from `column` on; r: which of its two. */
 template <unsigned COLUMNS>
 __device__ inline void store_query(const attention &a, const query_place &p, unsigned column, unsigned r,
-                                   float sum, const float *y) {
+                                   float divisor, const float *y) {
     if (!p.is_there)
         return;
     float *to = a.y + (p.token * a.heads + p.head) * a.values.size + column + threadIdx.x % 4 * 2;
 #pragma unroll
     for (unsigned i = 0; i < COLUMNS / 8; i++)
-        *reinterpret_cast<float2 *>(to + i * 8) = float2{y[i * 4 + 2 * r] / sum, y[i * 4 + 2 * r + 1] / sum};
+        *reinterpret_cast<float2 *>(to + i * 8) =
+            float2{y[i * 4 + 2 * r] / divisor, y[i * 4 + 2 * r + 1] / divisor};
 }
 
 /* ---- Weights that two warps share ---------------------------------------------------------------------- */

@@ -259,7 +259,9 @@ __device__ static void store(const attention &a, const query_tile &t, const shar
         float sum = sums[r];
         if constexpr (warpgroup_shape<SIZE>::HALVES > 1)
             sum = shared.sum[0][row] + shared.sum[1][row];
-        store_query<COLUMNS>(a, place_of(t, row), of.half * COLUMNS, r, sum, y);
+        const query_place p = place_of(t, row);
+        store_query<COLUMNS>(a, p, of.half * COLUMNS, r, divisor_of(a, p.head, sum, q.largest[r] * a.scale),
+                             y);
     }
 }
 

@@ -64,6 +64,13 @@ struct silu_function {
         return silu(x[i]);
     }
 };
+struct clamped_swiglu_function {
+    const float *gate, *up;
+    float alpha, limit;
+    __device__ float operator()(size_t i) const {
+        return clamped_swiglu(gate[i], up[i], alpha, limit);
+    }
+};
 struct sigmoid_function {
     const float *x;
     __device__ float operator()(size_t i) const {
@@ -92,6 +99,16 @@ struct scale_rows_function {
     size_t width;
     __device__ float operator()(size_t i) const {
         return x[i] * factor[i / width];
+    }
+};
+struct add_expert_bias_function {
+    const float *x;
+    const void *bias;
+    gb_dtype dtype;
+    const int32_t *experts;
+    size_t width;
+    __device__ float operator()(size_t i) const {
+        return x[i] + load_float(bias, dtype, (size_t)experts[i / width] * width + i % width);
     }
 };
 struct combine_function {
@@ -174,6 +191,12 @@ void gb_cuda_gelu_tanh(const gb_cuda_call *call) {
 void gb_cuda_silu(const gb_cuda_call *call) {
     add_stored(call, "silu", silu_function{operand(call, 0)});
 }
+void gb_cuda_clamped_swiglu(const gb_cuda_call *call) {
+    add_stored(call, "clamped_swiglu",
+               clamped_swiglu_function{operand(call, 0), operand(call, 1),
+                                       (float)gb_node_float(call->node, GB_ATTRIBUTE_ALPHA),
+                                       (float)gb_node_float(call->node, GB_ATTRIBUTE_LIMIT)});
+}
 void gb_cuda_sigmoid(const gb_cuda_call *call) {
     add_stored(call, "sigmoid", sigmoid_function{operand(call, 0)});
 }
@@ -190,6 +213,12 @@ void gb_cuda_delta_decay(const gb_cuda_call *call) {
 void gb_cuda_scale_rows(const gb_cuda_call *call) {
     add_stored(call, "scale_rows",
                scale_rows_function{operand(call, 0), operand(call, 1), call->operands[0]->dims[1]});
+}
+void gb_cuda_add_expert_bias(const gb_cuda_call *call) {
+    const gb_cuda_tensor *bias = call->operands[1];
+    add_stored(call, "add_expert_bias",
+               add_expert_bias_function{operand(call, 0), bias->data, bias->dtype,
+                                        data_of<const int32_t>(call->operands[2]), bias->dims[1]});
 }
 void gb_cuda_combine_experts(const gb_cuda_call *call) {
     const gb_cuda_tensor *x = call->operands[0];

@@ -23,6 +23,12 @@ __device__ inline float silu(float x) {
     return x / (1.0f + gb_exp(-x));
 }
 
+__device__ inline float clamped_swiglu(float gate, float up, float alpha, float limit) {
+    const float g = gate > limit ? limit : gate, below = up > limit ? limit : up;
+    const float u = below < -limit ? -limit : below;
+    return g / (1.0f + gb_exp(-(alpha * g))) * (u + 1.0f);
+}
+
 __device__ inline float sigmoid(float x) {
     return 1.0f / (1.0f + gb_exp(-x));
 }

@@ -33,6 +33,16 @@ void GB_FOR_ISA(gb_silu)(const float *x, size_t count, float *y) {
         y[i] = x[i] / (1.0f + gb_exp(-x[i]));
 }
 
+void GB_FOR_ISA(gb_clamped_swiglu)(const float *gate, const float *up, gb_swiglu_clamp clamp, size_t count,
+                                   float *y) {
+    for (size_t i = 0; i < count; i++) {
+        const float g = gate[i] > clamp.limit ? clamp.limit : gate[i];
+        const float below = up[i] > clamp.limit ? clamp.limit : up[i];
+        const float u = below < -clamp.limit ? -clamp.limit : below;
+        y[i] = g / (1.0f + gb_exp(-(clamp.alpha * g))) * (u + 1.0f);
+    }
+}
+
 void GB_FOR_ISA(gb_sigmoid)(const float *x, size_t count, float *y) {
     for (size_t i = 0; i < count; i++)
         y[i] = 1.0f / (1.0f + gb_exp(-x[i]));

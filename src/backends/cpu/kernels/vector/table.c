@@ -29,6 +29,7 @@ const gb_vector_kernels GB_FOR_ISA(gb_vector_kernels) = {
     .scale = GB_FOR_ISA(gb_scale),
     .gelu_tanh = GB_FOR_ISA(gb_gelu_tanh),
     .silu = GB_FOR_ISA(gb_silu),
+    .clamped_swiglu = GB_FOR_ISA(gb_clamped_swiglu),
     .sigmoid = GB_FOR_ISA(gb_sigmoid),
     .soft_cap = GB_FOR_ISA(gb_soft_cap),
     .add_scaled = GB_FOR_ISA(gb_add_scaled),

@@ -120,6 +120,7 @@ typedef struct gb_attend {
     const float *query[GB_ATTEND_QUERIES];
     float *y[GB_ATTEND_QUERIES];
     size_t first[GB_ATTEND_QUERIES], last[GB_ATTEND_QUERIES];
+    float sink[GB_ATTEND_QUERIES]; /* one more score, without a value; -INFINITY: none */
     gb_cache_rows keys, values;
     size_t capacity;   /* rows of the cache */
     size_t room_begin; /* positions from here on lie in the room; SIZE_MAX: none do */
@@ -143,6 +144,11 @@ typedef struct gb_rotation {
     size_t frequency_count, pair_offset;
     float position, scale;
 } gb_rotation;
+
+/* What clamped_swiglu does beside a SwiGLU; see ops.def. */
+typedef struct gb_swiglu_clamp {
+    float alpha, limit;
+} gb_swiglu_clamp;
 
 /* Tokens of one slot through a causal convolution; see ops.def. x row -1 is tail's last row. Each sum goes
  * from the oldest x to the newest. */
@@ -259,6 +265,7 @@ typedef struct gb_vector_kernels {
     void (*scale)(const float *x, float factor, size_t count, float *y);
     void (*gelu_tanh)(const float *x, size_t count, float *y);
     void (*silu)(const float *x, size_t count, float *y);
+    void (*clamped_swiglu)(const float *gate, const float *up, gb_swiglu_clamp clamp, size_t count, float *y);
     void (*sigmoid)(const float *x, size_t count, float *y);
     void (*soft_cap)(const float *x, float cap, size_t count, float *y);
 

@@ -59,6 +59,8 @@ void GB_FOR_ISA(gb_multiply)(const float *a, const float *b, size_t count, float
 void GB_FOR_ISA(gb_scale)(const float *x, float factor, size_t count, float *y);
 void GB_FOR_ISA(gb_gelu_tanh)(const float *x, size_t count, float *y);
 void GB_FOR_ISA(gb_silu)(const float *x, size_t count, float *y);
+void GB_FOR_ISA(gb_clamped_swiglu)(const float *gate, const float *up, gb_swiglu_clamp clamp, size_t count,
+                                   float *y);
 void GB_FOR_ISA(gb_sigmoid)(const float *x, size_t count, float *y);
 void GB_FOR_ISA(gb_add_scaled)(const float *x, float factor, size_t count, float *y);
 void GB_FOR_ISA(gb_delta_decay)(const float *x, const float *a_log, const float *bias, size_t count,

@@ -117,9 +117,11 @@ static void attend_few(const gb_attend *a) {
     }
     for (size_t block = read.first - read.first % GB_ATTEND_BLOCK; block < read.end; block += GB_ATTEND_BLOCK)
         attend_block(a, block, state);
-    for (size_t q = 0; q < a->query_count; q++)
+    for (size_t q = 0; q < a->query_count; q++) {
+        const float divisor = gb_divisor_of(&state[q], a->sink[q]);
         for (size_t d = 0; d < a->values.size; d++)
-            a->y[q][d] /= state[q].sum;
+            a->y[q][d] /= divisor;
+    }
 }
 
 /* FEW_QUERIES at a time. */
@@ -132,6 +134,7 @@ static void attend_in_parts(const gb_attend *a) {
         memcpy(part.y, a->y + q, count * sizeof *part.y);
         memcpy(part.first, a->first + q, count * sizeof *part.first);
         memcpy(part.last, a->last + q, count * sizeof *part.last);
+        memcpy(part.sink, a->sink + q, count * sizeof *part.sink);
         attend_few(&part);
     }
 }

@@ -123,6 +123,11 @@ static inline void gb_weigh(gb_running *state, float scale, float *scores, float
         y[d] *= correction;
 }
 
+/* What a query's sums are divided by when all blocks are through. */
+static inline float gb_divisor_of(const gb_running *state, float sink) {
+    return sink == -INFINITY ? state->sum : state->sum + gb_exp(sink - state->largest);
+}
+
 /* The positions that all of some queries read: before and after them a query may read others. */
 static inline gb_positions gb_read_together(const gb_running *state, size_t queries, size_t block) {
     gb_positions all = {block, block + GB_ATTEND_BLOCK};

@@ -217,7 +217,9 @@ void GB_FOR_ISA(gb_attend_many)(const gb_attend *a, void *scratch) {
     }
     for (size_t block = read.first - read.first % GB_ATTEND_BLOCK; block < read.end; block += GB_ATTEND_BLOCK)
         attend_block(a, w, block);
-    for (size_t q = 0; q < a->query_count; q++)
+    for (size_t q = 0; q < a->query_count; q++) {
+        const float divisor = gb_divisor_of(&w->state[q], a->sink[q]);
         for (size_t d = 0; d < a->values.size; d++)
-            a->y[q][d] = w->y[q * w->value_width + d] / w->state[q].sum;
+            a->y[q][d] = w->y[q * w->value_width + d] / divisor;
+    }
 }
