@@ -74,6 +74,11 @@ static const dense_case CASES[] = {
      "\"attention_factor\":1.25,\"long_factor\":[4,4,4,4,4,4,4,4,4,4,4,4,4,4,4,4,4,4,4,4,4,4,4,4],"
      "\"short_factor\":[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]}}",
      NULL, NULL, ""},
+    {&gb_gguf_gpt_oss,
+     "{\"model_type\":\"gpt_oss\"," SIZES ",\"rope_theta\":12345.0,\"num_local_experts\":3,"
+     "\"num_experts_per_tok\":2,\"sliding_window\":3,\"rope_scaling\":{\"rope_type\":\"yarn\","
+     "\"factor\":4.0,\"original_max_position_embeddings\":25,\"truncate\":false}}",
+     NULL, "yarn", "expert_count"},
 };
 enum { CASE_COUNT = sizeof CASES / sizeof CASES[0] };
 
@@ -93,7 +98,8 @@ static bool has_key(const dense_case *c, const char *key) {
     if (strcmp(key, "rope.scaling.original_context_length") == 0)
         return is_phi || c->scaling;
     if (strcmp(key, "rope.scaling.attn_factor") == 0 || strcmp(key, "attention.sliding_window") == 0)
-        return is_phi || (key[0] == 'a' && c->architecture == &gb_gguf_gemma3);
+        return is_phi ||
+               (key[0] == 'a' && (c->architecture == &gb_gguf_gemma3 || c->architecture == &gb_gguf_gpt_oss));
     if (strcmp(key, "rope.scaling.yarn_attn_factor") == 0)
         return c->architecture == &gb_gguf_qwen3;
     if (strstr(key, "scaling"))
@@ -221,7 +227,7 @@ static void add_tensor(gguf_writer *w, const storing *how, const char *name, int
         return;
     for (const char *at = name; *at; at++)
         seed = seed * 31 + (uint64_t)*at;
-    if (how->as_blocks && rank >= 2)
+    if (how->as_blocks && rank >= 2 && !strstr(name, ".bias"))
         gguf_add_blocks(w, name, how->type, rank, dims, seed, how->as_numbers);
     else
         gguf_add_tensor(w, name, GB_GGML_F32, rank, dims, data, size);

@@ -5,8 +5,7 @@
  */
 #include "export/gguf/architecture.h"
 #include "export/gguf/dense.h"
-
-#include "base/memory.h"
+#include "export/gguf/settings.h"
 
 #include <inttypes.h>
 
@@ -39,39 +38,6 @@ static int64_t integer_of(const json_t *config, const char *key) {
     return json_integer_value(json_object_get(config, key));
 }
 
-/* A list of the layers that slide, or the length of a pattern whose last layer does not; 0 stands for none.
- */
-static void read_windows(gb_gguf_metadata *metadata, int64_t *is_sliding, size_t layers) {
-    static const char KEY[] = ".attention.sliding_window_pattern";
-    const gb_gguf_value *value = gb_gguf_value_of(metadata, KEY);
-    if (value && value->type == GB_GGUF_ARRAY) {
-        gb_gguf_need_per_layer(metadata, KEY, is_sliding, layers);
-        return;
-    }
-    const int64_t pattern = gb_gguf_get_integer(metadata, KEY, PATTERN);
-    for (size_t i = 0; i < layers; i++)
-        is_sliding[i] = pattern == 0 || ((int64_t)i + 1) % pattern != 0;
-}
-
-static void write_windows(gb_gguf_metadata *metadata, size_t layers, json_t *config) {
-    static const char KEY[] = ".attention.sliding_window";
-    const int64_t window = gb_gguf_get_integer(metadata, KEY, 0);
-    int64_t *is_sliding = gb_allocate(layers, sizeof *is_sliding);
-    if (!is_sliding) {
-        gb_gguf_fail(metadata, KEY, GUMBEL_ERROR_MEMORY, "no memory for %zu layers", layers);
-        return;
-    }
-    if (window > 0) {
-        read_windows(metadata, is_sliding, layers);
-        gb_gguf_set(metadata, config, "sliding_window", json_integer((json_int_t)window));
-    }
-    json_t *types = json_array();
-    for (size_t i = 0; i < layers; i++)
-        gb_gguf_append(metadata, types, json_string(is_sliding[i] ? "sliding_attention" : "full_attention"));
-    gb_gguf_set(metadata, config, "layer_types", types);
-    gb_free(is_sliding);
-}
-
 /* The decoder's rope_parameters are those of full layers; sliding ones are never scaled. */
 static void write_ropes(gb_gguf_metadata *metadata, json_t *config) {
     static const char TYPE[] = ".rope.scaling.type", NAME[] = "rope_parameters";
@@ -101,7 +67,7 @@ static void configure(gb_gguf_metadata *metadata, json_t *config) {
     if (layers == 0)
         return;
     gb_gguf_set(metadata, config, "norm_weights_hold_one", json_true());
-    write_windows(metadata, layers, config);
+    gb_gguf_write_windows(metadata, layers, PATTERN, config);
     write_ropes(metadata, config);
     write_scales(metadata, layers, config);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/gguf/settings.h"
 
+#include "base/memory.h"
+
 #include <inttypes.h>
 
 enum { MAX_LAYERS = 1024 };
@@ -62,4 +64,37 @@ void gb_gguf_refuse_variants(gb_gguf_metadata *metadata) {
         gb_gguf_fail(metadata, SCALING, GUMBEL_ERROR_UNSUPPORTED,
                      "scaled rotary embedding is not supported in this version; expected \"none\"");
     gb_gguf_refuse_lookahead(metadata);
+}
+
+/* A list of the layers that slide, or the length of a pattern whose last layer does not; 0 stands for none.
+ */
+static void read_windows(gb_gguf_metadata *metadata, int64_t usual, int64_t *is_sliding, size_t layers) {
+    static const char KEY[] = ".attention.sliding_window_pattern";
+    const gb_gguf_value *value = gb_gguf_value_of(metadata, KEY);
+    if (value && value->type == GB_GGUF_ARRAY) {
+        gb_gguf_need_per_layer(metadata, KEY, is_sliding, layers);
+        return;
+    }
+    const int64_t pattern = gb_gguf_get_integer(metadata, KEY, usual);
+    for (size_t i = 0; i < layers; i++)
+        is_sliding[i] = pattern == 0 || ((int64_t)i + 1) % pattern != 0;
+}
+
+void gb_gguf_write_windows(gb_gguf_metadata *metadata, size_t layers, int64_t pattern, json_t *config) {
+    static const char KEY[] = ".attention.sliding_window";
+    const int64_t window = gb_gguf_get_integer(metadata, KEY, 0);
+    int64_t *is_sliding = gb_allocate(layers, sizeof *is_sliding);
+    if (!is_sliding) {
+        gb_gguf_fail(metadata, KEY, GUMBEL_ERROR_MEMORY, "no memory for %zu layers", layers);
+        return;
+    }
+    if (window > 0) {
+        read_windows(metadata, pattern, is_sliding, layers);
+        gb_gguf_set(metadata, config, "sliding_window", json_integer((json_int_t)window));
+    }
+    json_t *types = json_array();
+    for (size_t i = 0; i < layers; i++)
+        gb_gguf_append(metadata, types, json_string(is_sliding[i] ? "sliding_attention" : "full_attention"));
+    gb_gguf_set(metadata, config, "layer_types", types);
+    gb_free(is_sliding);
 }

@@ -24,6 +24,10 @@ int64_t gb_gguf_copy_uniform(gb_gguf_metadata *metadata, const char *key, size_t
 /* vocab_size, which only the embedding's shape tells, and tie_word_embeddings: there is no output tensor. */
 void gb_gguf_write_vocabulary(gb_gguf_metadata *metadata, json_t *config);
 
+/* layer_types, and sliding_window where there is one: a list of the layers that slide, or the length of a
+ * pattern whose last layer does not, of `pattern` layers where the key is missing. */
+void gb_gguf_write_windows(gb_gguf_metadata *metadata, size_t layers, int64_t pattern, json_t *config);
+
 /* Refuse what none of these models has: attention that looks ahead, experts whose sum is scaled, and, in the
  * last, scaled rotary embedding besides attention that looks ahead. */
 void gb_gguf_refuse_lookahead(gb_gguf_metadata *metadata);
