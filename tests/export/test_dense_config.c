@@ -449,6 +449,27 @@ static void reads_gpt_oss(void **state) {
             "num_experts_per_tok: 4, expected at most the 2 of num_local_experts");
 }
 
+static void reads_muse_glimmer(void **state) {
+    (void)state;
+    gb_dense_config config;
+    accepts("muse_glimmer", ",\"text_config\":{\"num_hidden_layers\":8}", &config);
+    assert_true(config.is_wrapped && config.traits.has_plain_head_norms && config.traits.has_plain_last_norm);
+    assert_true(config.attention_scale == 3.87 / sqrt(128) && config.logit_scale == 0.19611613513818404);
+    assert_true(config.logit_cap == 20 && config.rms_norm_eps == 1e-5 && config.output_norm_eps == 1e-8);
+    for (int64_t i = 0; i < 8; i++)
+        assert_true(config.layers[i].is_sliding == (i % 4 != 3) && config.layers[i].has_rope == (i % 4 != 3));
+    gb_dense_config_free(&config);
+    accepts("muse_glimmer", ",\"num_hidden_layers\":2,\"layer_rope_theta\":[0,500000.0]", &config);
+    assert_true(!config.is_wrapped && config.layers[0].is_sliding && !config.layers[0].has_rope);
+    gb_dense_config_free(&config);
+    refuses("muse_glimmer_text", ",\"num_hidden_layers\":5", GUMBEL_ERROR_UNSUPPORTED,
+            "layer_rope_theta: is missing, and implementations differ about layer 0");
+    refuses("muse_glimmer_text", ",\"layer_rope_theta\":[1]", GUMBEL_ERROR_FORMAT,
+            "layer_rope_theta: 1 layers, expected the 52 of num_hidden_layers");
+    refuses("muse_glimmer_text", ",\"hidden_activation\":\"gelu\"", GUMBEL_ERROR_UNSUPPORTED,
+            "hidden_activation: \"gelu\" is not supported in this version; expected \"silu\"");
+}
+
 static void reads_a_wrapper(void **state) {
     (void)state;
     gb_dense_config config;
@@ -496,6 +517,7 @@ int main(void) {
         cmocka_unit_test(reads_phis_windows),
         cmocka_unit_test(reads_experts),
         cmocka_unit_test(reads_gpt_oss),
+        cmocka_unit_test(reads_muse_glimmer),
         cmocka_unit_test(reads_a_wrapper),
         cmocka_unit_test(refuses_what_it_cannot_run),
     };

@@ -282,6 +282,26 @@ CONFIGS.update({
         num_local_experts=12, num_experts_per_tok=3, rope_theta=500.0, rope_scaling=dict(YARN, truncate=True)),
 })
 
+# Muse Glimmer: wrapped as transformers writes it and flat as mlx-lm does; layers by the pattern and listed, apart from
+# those that turn; both kinds of the last layer.
+CONFIGS.update({
+    "muse_released": dict(model_type="muse_glimmer", dtype="bfloat16", vision_config=dict(model_type="muse_glimmer_vision"),
+                          text_config=dense(
+        "muse_glimmer_text", num_hidden_layers=8, num_attention_heads=8, num_key_value_heads=2, head_dim=16, sliding_window=16,
+        layer_types=(["sliding_attention"] * 3 + ["full_attention"]) * 2, layer_rope_theta=[500000.0] * 3 + [0] + [500000.0] * 3 + [0],
+        rope_parameters=dict(rope_type="default", rope_theta=500000.0), qk_scale_factor=3.87, hidden_activation="silu",
+        output_multiplier=0.5, final_logit_softcapping=20.0, post_norm_eps=1e-8, rms_norm_eps=1e-5, attention_bias=False)),
+    "muse_flat": dense(
+        "muse_glimmer", dtype="float32", vocab_size=389, hidden_size=72, num_hidden_layers=4, num_attention_heads=6,
+        num_key_value_heads=1, head_dim=24, sliding_window=13, rope_theta=3000.0, tie_word_embeddings=True),
+    "muse_listed": dense(
+        "muse_glimmer_text", dtype="float16", num_hidden_layers=5, num_attention_heads=4, num_key_value_heads=4, head_dim=32,
+        sliding_window=24, qk_scale_factor=1.5, output_multiplier=2.0, final_logit_softcapping=4.0, post_norm_eps=1e-3,
+        rms_norm_eps=1e-6, rope_theta=900.0,
+        layer_types=["full_attention"] + ["sliding_attention"] * 2 + ["full_attention", "sliding_attention"],
+        layer_rope_theta=[900.0, 0, 900.0, 0, 900.0]),
+})
+
 
 def main():
     OUT.mkdir(parents=True, exist_ok=True)

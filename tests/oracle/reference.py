@@ -8,6 +8,7 @@ from mlx_lm.models.cache import make_prompt_cache
 import dense
 import gemma3
 import gemma4
+import muse_glimmer
 import qwen3_5
 from random_weights import tensor
 
@@ -19,6 +20,8 @@ def family_of(config):
     kind = config.get("text_config", config).get("model_type", config["model_type"])
     if kind in dense.DEFAULTS:
         return dense
+    if kind.startswith("muse_glimmer"):
+        return muse_glimmer
     return qwen3_5 if kind.startswith("qwen3_5") else gemma3 if kind.startswith("gemma3") else gemma4
 
 

@@ -203,6 +203,9 @@ int main(int argument_count, char **arguments) {
         AGREES("gpt_oss_released"),
         AGREES("gpt_oss_odd_sizes"),
         AGREES("gpt_oss_half"),
+        AGREES("muse_released"),
+        AGREES("muse_flat"),
+        AGREES("muse_listed"),
     };
     read_test_arguments(argument_count, arguments);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The plain decoders: Llama 3, Mistral, Qwen2, Qwen3 with and without experts, Gemma 3, SmolLM3, Granite, Phi
- * and gpt-oss. For a layer with input x:
+ * The plain decoders: Llama 3, Mistral, Qwen2, Qwen3 with and without experts, Gemma 3, SmolLM3, Granite,
+ * Phi, gpt-oss and Muse Glimmer. For a layer with input x:
  *
  *     h = x + attention(norm(x))
  *     y = h + mlp(norm(h))
@@ -21,6 +21,9 @@
  *
  * In gpt-oss all products of attention and experts have biases, and each head has a sink: a score that takes
  * its part of the softmax and has no value.
+ *
+ * In Muse Glimmer norms are as in Gemma 3, but for the last, which multiplies by w, and for those of heads
+ * and of embeddings, which have no weight; attention's result has a gate; and full layers do not rotate.
  */
 #include "export/models/dense_config.h"
 #include "export/models/model.h"
@@ -47,10 +50,18 @@ static const gb_rope_config *rope_of(const gb_dense_config *config, int64_t inde
     return layer->is_sliding && config->traits.has_sliding_rope ? &config->sliding_rope : &config->rope;
 }
 
-static gb_ref norm(const dense *model, const gb_scope *scope, const char *name, gb_ref x) {
-    const double epsilon = model->config->rms_norm_eps;
+static gb_ref norm_with(const dense *model, const gb_scope *scope, const char *name, gb_ref x,
+                        double epsilon) {
     return model->config->traits.has_norms_from_one ? gb_rms_norm_from_one(scope, name, x, epsilon)
                                                     : gb_rms_norm(scope, name, x, epsilon);
+}
+
+static gb_ref norm(const dense *model, const gb_scope *scope, const char *name, gb_ref x) {
+    return norm_with(model, scope, name, x, model->config->rms_norm_eps);
+}
+
+static gb_ref output_norm(const dense *model, const gb_scope *scope, const char *name, gb_ref x) {
+    return norm_with(model, scope, name, x, model->config->output_norm_eps);
 }
 
 /* first_head: in the tensor of all, if there is one. */
@@ -76,6 +87,8 @@ static gb_ref normalize_and_rotate(const dense *model, int64_t index, const gb_s
     const bool has_own_rope = rope == &model->config->sliding_rope;
     if (model->config->traits.has_head_norms)
         x = norm(model, scope, weight, x);
+    if (model->config->traits.has_plain_head_norms)
+        x = gb_rms_normalize(scope, x, model->config->rms_norm_eps);
     return rope ? gb_rotate(scope, has_own_rope ? &model->sliding_rotary : &model->rotary, x) : x;
 }
 
@@ -96,7 +109,11 @@ static gb_ref attention(const dense *model, int64_t index, const gb_scope *scope
     if (config->traits.has_sinks)
         keys.sinks = gb_weight(scope, "sinks", 1, &heads, gb_random_bias());
     gb_ref mixed = gb_attention(scope, query, &keys, factor * factor * config->attention_scale);
-    return gb_node1(scope, GB_OP_MERGE_HEADS, mixed);
+    gb_ref y = gb_node1(scope, GB_OP_MERGE_HEADS, mixed);
+    if (!config->traits.has_attention_gate)
+        return y;
+    gb_ref gate = gb_linear(scope, "gate_proj.weight", x, heads * config->head_dim);
+    return gb_node2(scope, GB_OP_MULTIPLY, gb_node1(scope, GB_OP_SIGMOID, gate), y);
 }
 
 /* What comes between the norms around the feed-forward part. */
@@ -139,14 +156,14 @@ static gb_ref decoder_layer(const dense *model, int64_t index, const gb_scope *s
     if (config->traits.has_output_bias)
         h = gb_add_bias(&self_attn, "o_proj.bias", h);
     if (has_output_norms)
-        h = norm(model, scope, "post_attention_layernorm.weight", h);
+        h = output_norm(model, scope, "post_attention_layernorm.weight", h);
     x = add_branch(model, scope, x, h);
 
     const char *before =
         has_output_norms ? "pre_feedforward_layernorm.weight" : "post_attention_layernorm.weight";
     h = feed_forward(model, index, scope, norm(model, scope, before, x));
     if (has_output_norms)
-        h = norm(model, scope, "post_feedforward_layernorm.weight", h);
+        h = output_norm(model, scope, "post_feedforward_layernorm.weight", h);
     return add_branch(model, scope, x, h);
 }
 
@@ -162,11 +179,14 @@ static gb_ref forward(const dense *model, const gb_scope *scope, const gb_scope 
     gb_ref table =
         gb_token_table(scope, head, config->vocab_size, config->hidden_size, config->has_tied_head);
     gb_ref x = gb_embedding(scope, table, tokens, config->embedding_scale);
+    if (config->traits.has_embedding_norm)
+        x = gb_rms_normalize(scope, x, config->rms_norm_eps);
     for (int64_t i = 0; i < config->layer_count; i++) {
         gb_scope layer = gb_scope_in(scope, "layers.%" PRId64 ".", i);
         x = decoder_layer(model, i, &layer, x);
     }
-    x = norm(model, scope, "norm.weight", x);
+    x = config->traits.has_plain_last_norm ? gb_rms_norm(scope, "norm.weight", x, config->rms_norm_eps)
+                                           : norm(model, scope, "norm.weight", x);
     gb_ref logits = gb_head(scope, head, x, table, config->vocab_size, config->has_tied_head);
     if (config->logit_scale != 1)
         logits =
@@ -258,4 +278,5 @@ const gb_model gb_granite = {"granite", NULL, "granite", 2, 1, build};
 const gb_model gb_granite_hybrid = {"granitemoehybrid", NULL, "granitemoehybrid", 2, 1, build};
 const gb_model gb_phi3 = {"phi3", NULL, "phi3", 32000, 1, build};
 const gb_model gb_gpt_oss = {"gpt_oss", NULL, "gpt_oss", 200002, 199998, build};
+const gb_model gb_muse_glimmer = {"muse_glimmer", "muse_glimmer", "muse_glimmer_text", 200001, 200000, build};
 const gb_model gb_smollm3 = {"smollm3", NULL, "smollm3", 128001, 128000, build};

@@ -24,7 +24,8 @@ static void refuse_unsupported(const gb_config *text, const gb_dense_family *fam
         gb_config_fail(text, "attention_bias", GUMBEL_ERROR_UNSUPPORTED,
                        "is not supported in this version; expected %s", has_bias ? "true" : "false");
     const bool is_gelu = family->traits.has_geglu;
-    const char *key = is_gelu ? "hidden_activation" : "hidden_act",
+    const bool is_renamed = is_gelu || gb_config_has(text, "hidden_activation");
+    const char *key = is_renamed ? "hidden_activation" : "hidden_act",
                *expected = is_gelu ? "gelu_pytorch_tanh" : "silu",
                *activation = gb_config_string(text, key, expected);
     if (strcmp(activation, expected) != 0)
@@ -67,16 +68,24 @@ static void read_sizes(const gb_config *text, const gb_dense_family *family, gb_
         gb_config_integer(text, "max_position_embeddings", family->max_positions, 1, INT32_MAX);
     config->rms_norm_eps =
         gb_config_number(text, "rms_norm_eps", family->rms_norm_eps > 0 ? family->rms_norm_eps : 1e-6, 0, 1);
+    config->output_norm_eps = config->rms_norm_eps;
+    if (family->output_norm_eps > 0)
+        config->output_norm_eps = gb_config_number(text, "post_norm_eps", family->output_norm_eps, 0, 1);
     config->layer_count =
         gb_config_integer(text, "num_hidden_layers", family->layers, 1, GB_MAX_DENSE_LAYERS);
     read_heads(text, family, config);
 }
 
-/* GGUF files have the 1 of norms in their weights, which config.json has no key for. */
+/* GGUF files have the 1 of norms in their weights, and the factor of queries in a norm of heads, which
+ * config.json has no keys for. */
 static void read_traits(const gb_config *text, const gb_dense_family *family, gb_dense_config *config) {
     config->traits = family->traits;
     if (gb_config_bool(text, "norm_weights_hold_one", false))
         config->traits.has_norms_from_one = false;
+    if (gb_config_bool(text, "head_norms_have_weights", false)) {
+        config->traits.has_head_norms = true;
+        config->traits.has_plain_head_norms = false;
+    }
 }
 
 static double multiplier(const gb_config *text, const char *key) {
@@ -100,8 +109,12 @@ static void read_scales(const gb_config *text, const gb_dense_family *family, gb
     config->residual_scale = config->logit_scale = 1;
     if (family->has_multipliers)
         read_multipliers(text, config);
-    if (family->has_logit_cap && gb_config_has(text, "final_logit_softcapping"))
-        config->logit_cap = gb_config_number(text, "final_logit_softcapping", 0, 1e-3, 1e6);
+    if (config->traits.has_plain_head_norms)
+        config->attention_scale *= gb_config_number(text, "qk_scale_factor", family->query_factor, 1e-6, 1e6);
+    if (family->logit_scale > 0)
+        config->logit_scale = gb_config_number(text, "output_multiplier", family->logit_scale, 1e-6, 1e6);
+    if (family->has_logit_cap && (family->logit_cap > 0 || gb_config_has(text, "final_logit_softcapping")))
+        config->logit_cap = gb_config_number(text, "final_logit_softcapping", family->logit_cap, 1e-3, 1e6);
 }
 
 static void read_rope(const gb_config *text, const gb_dense_family *family, gb_dense_config *config) {
@@ -170,6 +183,10 @@ static void check_choices(const gb_config *text, const char *key, const gb_exper
 static gb_config find_text(const gb_config *root, const gb_dense_family *family, gb_dense_config *config) {
     const char *type = gb_config_string(root, "model_type", "");
     config->is_wrapped = family->wrapper && strcmp(type, family->wrapper) == 0;
+    if (family->may_be_flat && config->is_wrapped && !gb_config_has(root, "text_config")) {
+        config->is_wrapped = false;
+        return *root;
+    }
     gb_config text = config->is_wrapped ? gb_config_child(root, "text_config") : *root;
     if (!text.object)
         gb_config_fail(root, "text_config", GUMBEL_ERROR_FORMAT, "is missing");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The configuration of the plain decoders: Llama 3, Mistral, Qwen2, Qwen3 with and without experts, Gemma 3,
- * SmolLM3, Granite, Phi and gpt-oss, in every form that transformers has written. They differ by defaults, a
- * few keys, and what their layers have. Absent keys take transformers' defaults.
+ * SmolLM3, Granite, Phi, gpt-oss and Muse Glimmer, in every form that transformers has written. They differ
+ * by defaults, a few keys, and what their layers have. Absent keys take transformers' defaults.
  */
 #ifndef GUMBEL_EXPORT_MODELS_DENSE_CONFIG_H
 #define GUMBEL_EXPORT_MODELS_DENSE_CONFIG_H
@@ -18,17 +18,21 @@ typedef struct gb_dense_layer {
 
 /* What all models of a family have. */
 typedef struct gb_dense_traits {
-    bool has_head_norms;     /* queries and keys are normalized, head by head */
-    bool has_head_biases;    /* products for queries, keys and values have biases */
-    bool has_output_bias;    /* so has the one of attention's result */
-    bool has_sinks;          /* each head has one more score, which no value belongs to */
-    bool has_output_norms;   /* what attention and the MLP add to their input is normalized too */
-    bool has_norms_from_one; /* norms multiply by 1 + w */
-    bool has_geglu;          /* the MLP is a GEGLU; else a SwiGLU */
-    bool has_sliding_rope;   /* sliding layers have a rotary embedding of their own */
-    bool has_fused_matrices; /* queries, keys and values are of one tensor, and so are gate and up */
-    bool has_long_rope;      /* a part of each head may turn, and how depends on the context */
-    bool has_shared_mlp;     /* the MLP is what other models of the family have beside experts */
+    bool has_head_norms;       /* queries and keys are normalized, head by head */
+    bool has_plain_head_norms; /* the same without a weight */
+    bool has_head_biases;      /* products for queries, keys and values have biases */
+    bool has_output_bias;      /* so has the one of attention's result */
+    bool has_sinks;            /* each head has one more score, which no value belongs to */
+    bool has_output_norms;     /* what attention and the MLP add to their input is normalized too */
+    bool has_norms_from_one;   /* norms multiply by 1 + w */
+    bool has_plain_last_norm;  /* but for the one before the head */
+    bool has_embedding_norm;   /* what is looked up is normalized, without a weight */
+    bool has_attention_gate;   /* attention's result is multiplied by the sigmoid of a product */
+    bool has_geglu;            /* the MLP is a GEGLU; else a SwiGLU */
+    bool has_sliding_rope;     /* sliding layers have a rotary embedding of their own */
+    bool has_fused_matrices;   /* queries, keys and values are of one tensor, and so are gate and up */
+    bool has_long_rope;        /* a part of each head may turn, and how depends on the context */
+    bool has_shared_mlp;       /* the MLP is what other models of the family have beside experts */
 } gb_dense_traits;
 
 typedef struct gb_dense_config {
@@ -38,6 +42,7 @@ typedef struct gb_dense_config {
     int64_t vocab_size, hidden_size, max_positions;
     int64_t intermediate_size; /* of layers without experts */
     double rms_norm_eps;
+    double output_norm_eps;            /* of traits.has_output_norms */
     int64_t heads, kv_heads, head_dim; /* kv_heads divides heads; head_dim is even */
     int64_t sliding_window;            /* of the layers that slide; 0: none does */
     double embedding_scale;            /* of what is looked up */

@@ -31,6 +31,12 @@ typedef struct gb_dense_family {
     double rms_norm_eps;    /* 0: 1e-6 */
     gb_window_rule windows;
     bool has_experts, has_tied_head, has_logit_cap;
+    bool may_be_flat;         /* mlx-lm writes the wrapper's name with the text model's keys beside it */
+    bool has_rope_in_windows; /* layers that do not slide do not rotate */
+    double logit_cap;         /* of has_logit_cap, where no key says it */
+    double query_factor;      /* qk_scale_factor, of scores; 0: none */
+    double logit_scale;       /* output_multiplier; 0: none */
+    double output_norm_eps;   /* post_norm_eps; 0: rms_norm_eps */
     bool has_gpt_oss_experts; /* with biases, and a clamped SwiGLU */
     bool scales_embeddings;   /* by the root of their size */
     bool has_multipliers;     /* of embeddings, scores, what layers add, and logits */

@@ -82,8 +82,8 @@ static void refuse_windows(const gb_config *text, const gb_dense_family *family,
                            "layer %" PRId64 " slides, expected \"full_attention\"", i);
 }
 
-/* Of Gemma 3 and gpt-oss all but each last of a few slide, unless the layers are listed, which mlx-lm does
- * not read of Gemma. */
+/* Of Gemma 3, gpt-oss and Muse Glimmer all but each last of a few slide, unless the layers are listed, which
+ * mlx-lm does not read of Gemma. */
 static void read_window_pattern(const gb_config *text, const gb_dense_family *family,
                                 gb_dense_config *config) {
     const int64_t pattern =
@@ -163,6 +163,27 @@ static void read_position_embedding(const gb_config *text, gb_dense_config *conf
         config->layers[i].has_rope = turns;
 }
 
+/* Where no list says which layers rotate transformers takes all but each fourth from the last, mlx-lm those
+ * that slide. */
+static void read_rope_of_windows(const gb_config *text, const gb_dense_family *family,
+                                 gb_dense_config *config) {
+    static const char LIST[] = "layer_rope_theta";
+    const bool is_listed = gb_config_has(text, LIST);
+    const int64_t listed = (int64_t)gb_config_list_size(text, LIST), layers = config->layer_count;
+    if (is_listed && listed != layers)
+        gb_config_fail(text, LIST, GUMBEL_ERROR_FORMAT,
+                       "%" PRId64 " layers, expected the %" PRId64 " of num_hidden_layers", listed, layers);
+    for (int64_t i = 0; i < layers; i++) {
+        bool turns = (layers - 1 - i) % family->window_pattern != 0;
+        if (is_listed && listed == layers)
+            turns = gb_config_list_number(text, LIST, (size_t)i, 0, 1e12) != 0;
+        else if (turns != config->layers[i].is_sliding && !gb_config_bool(text, "rope_is_of_windows", false))
+            gb_config_fail(text, LIST, GUMBEL_ERROR_UNSUPPORTED,
+                           "is missing, and implementations differ about layer %" PRId64, i);
+        config->layers[i].has_rope = turns;
+    }
+}
+
 static void choose_rope_layers(const gb_config *text, const gb_dense_family *family,
                                gb_dense_config *config) {
     static const char LIST[] = "no_rope_layers";
@@ -198,4 +219,6 @@ void gb_dense_layers_read(const gb_config *text, const gb_dense_family *family, 
         choose_expert_layers(text, config);
     choose_rope_layers(text, family, config);
     read_windows(text, family, config);
+    if (family->has_rope_in_windows)
+        read_rope_of_windows(text, family, config);
 }
