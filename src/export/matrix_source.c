@@ -161,6 +161,58 @@ static gumbel_status find_two(const query *whole, const char *const names[GB_PAC
 
 /* ---- A part of one ------------------------------------------------------------------------------------- */
 
+static int64_t common_divisor(int64_t a, int64_t b) {
+    while (b != 0) {
+        const int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* The tensor's row that is the part's. */
+static uint64_t row_in_runs(const gb_matrix_request *request, int64_t row) {
+    const gb_row_runs *runs = request->runs;
+    while (row >= runs->run * runs->count) {
+        row -= runs->run * runs->count;
+        runs++;
+    }
+    return (uint64_t)(runs->first + row / runs->run * runs->period + row % runs->run);
+}
+
+/* Points at equal pieces of the runs, which are parts of one row of turns. */
+static gumbel_status point_at_runs(const uint64_t *firsts, uint64_t count, uint64_t run,
+                                   gb_matrix_source *source, gumbel_error *error) {
+    if (source->is_packed)
+        return gb_packed_take_runs(&source->packed, firsts, count, run, error);
+    const gb_tensor *tensor = source->tensors[0];
+    const uint64_t row_bytes = tensor->size / (uint64_t)tensor->dims[0];
+    gb_free(source->parts);
+    source->parts = gb_allocate((size_t)count, sizeof *source->parts);
+    if (!source->parts)
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the parts of %s", tensor->name);
+    for (uint64_t i = 0; i < count; i++)
+        source->parts[i] = tensor->data + firsts[i] * row_bytes;
+    source->stacking = (gb_stacking){.parts = count, .run = run};
+    return GUMBEL_OK;
+}
+
+static gumbel_status take_runs(const gb_matrix_request *request, gb_matrix_source *source,
+                               gumbel_error *error) {
+    int64_t run = request->runs->run;
+    for (size_t i = 1; i < request->run_count; i++)
+        run = common_divisor(run, request->runs[i].run);
+    const uint64_t count = (uint64_t)(request->dims[0] / run);
+    uint64_t *firsts = gb_allocate((size_t)count, sizeof *firsts);
+    if (!firsts)
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the parts of %s", request->name);
+    for (uint64_t i = 0; i < count; i++)
+        firsts[i] = row_in_runs(request, (int64_t)i * run);
+    gumbel_status status = point_at_runs(firsts, count, (uint64_t)run, source, error);
+    gb_free(firsts);
+    return status;
+}
+
 static gumbel_status find_part(const query *part, const gb_matrix_request *request, gb_matrix_source *source,
                                gumbel_error *error) {
     const int64_t dims[] = {request->whole_rows, part->dims[1]};
@@ -170,6 +222,8 @@ static gumbel_status find_part(const query *part, const gb_matrix_request *reque
     if (source->stacking.parts > 1)
         return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
                        "%s: rows of a tensor that is stored as several are not supported", request->name);
+    if (request->runs)
+        return take_runs(request, source, error);
     if (source->is_packed)
         source->packed.first_row = (uint64_t)request->first_row;
     else

@@ -22,6 +22,9 @@ typedef struct gb_matrix_request {
     int64_t
         whole_rows; /* of the first tensor, where the matrix [rows, columns] is a part of it; 0: it is all */
     int64_t first_row; /* of the part */
+    const gb_row_runs
+        *runs; /* the part's rows in their order, where they do not stand together; NULL: they do */
+    size_t run_count;
 } gb_matrix_request;
 
 /* Either tensors of one dtype, or packed, or, of random weights, neither. */

@@ -41,6 +41,12 @@ static inline uint64_t gb_part_rows_before(const gb_stacking *stacking, uint64_t
     return row / turns * stacking->run + own;
 }
 
+/* Rows of a tensor in `count` runs of `run` rows, each `period` rows after the one before, from row `first`.
+ */
+typedef struct gb_row_runs {
+    int64_t first, run, period, count;
+} gb_row_runs;
+
 /* The bytes of all parts, row after row in each. */
 typedef struct gb_stacked_bytes {
     const uint8_t *const *parts; /* one at least; NULL: there are no bytes */

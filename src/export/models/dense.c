@@ -69,9 +69,9 @@ static gb_ref projected_heads(const dense *model, const gb_scope *scope, gb_ref 
                               int64_t first_head, int64_t heads) {
     const gb_dense_config *config = model->config;
     const gb_scope projection = gb_scope_in(scope, "%s.", name);
-    const gb_fused_rows rows = {config->traits.has_fused_matrices ? "qkv_proj.weight" : NULL,
-                                (config->heads + 2 * config->kv_heads) * config->head_dim,
-                                first_head * config->head_dim};
+    const gb_fused_rows rows = {.tensor = config->traits.has_fused_matrices ? "qkv_proj.weight" : NULL,
+                                .rows = (config->heads + 2 * config->kv_heads) * config->head_dim,
+                                .first = first_head * config->head_dim};
     char weight[32];
     snprintf(weight, sizeof weight, "%s.weight", name);
     gb_ref y = gb_linear_of(scope, weight, &rows, x, heads * config->head_dim);

@@ -15,12 +15,55 @@ static gb_ref state(const gb_scope *scope, const char *name, const char *suffix,
     return gb_build_state(scope->builder, full, GB_STATE_RECURRENT, GB_F32, rank, dims, 0);
 }
 
+/* A tensor that has `rows` rows for each key head, one key head after the other; no runs are taken yet. */
+static gb_fused_rows interleaved(const gb_delta_net *net, const char *tensor, int64_t rows) {
+    return (gb_fused_rows){.tensor = net->is_interleaved ? tensor : NULL, .rows = net->key_heads * rows};
+}
+
+/* Of each key head's rows these are a part of the matrix, below those taken before. */
+static void take(const gb_delta_net *net, gb_fused_rows *fused, int64_t first, int64_t run) {
+    fused->runs[fused->run_count++] = (gb_row_runs){first, run, fused->rows / net->key_heads, net->key_heads};
+}
+
+/* Rows of a key head's values. */
+static int64_t value_rows(const gb_delta_net *net) {
+    return net->value_heads / net->key_heads * net->value_dim;
+}
+
+/* Query, key, value and gate of each key head. */
+static gb_fused_rows rows_of_qkvz(const gb_delta_net *net) {
+    return interleaved(net, "in_proj_qkvz.weight", 2 * net->key_dim + 2 * value_rows(net));
+}
+
+static gb_ref project_qkv(const gb_scope *scope, const gb_delta_net *net, gb_ref x, int64_t channels) {
+    gb_fused_rows rows = rows_of_qkvz(net);
+    take(net, &rows, 0, net->key_dim);
+    take(net, &rows, net->key_dim, net->key_dim);
+    take(net, &rows, 2 * net->key_dim, value_rows(net));
+    return gb_linear_of(scope, "in_proj_qkv.weight", &rows, x, channels);
+}
+
+static gb_ref project_gate(const gb_scope *scope, const gb_delta_net *net, gb_ref x) {
+    gb_fused_rows rows = rows_of_qkvz(net);
+    take(net, &rows, 2 * net->key_dim + value_rows(net), value_rows(net));
+    return gb_linear_of(scope, "in_proj_z.weight", &rows, x, net->value_heads * net->value_dim);
+}
+
+/* Of each value head one number: a, or b, which has the rows before a's. */
+static gb_ref project_numbers(const gb_scope *scope, const gb_delta_net *net, gb_ref x, const char *name,
+                              bool is_second) {
+    const int64_t heads = net->value_heads / net->key_heads;
+    gb_fused_rows rows = interleaved(net, "in_proj_ba.weight", 2 * heads);
+    take(net, &rows, is_second ? heads : 0, heads);
+    return gb_linear_of(scope, name, &rows, x, net->value_heads);
+}
+
 /* Query, key and value of each token, side by side. */
 static gb_ref convolve(const gb_scope *scope, const gb_delta_net *net, const char *name, gb_ref x,
                        int64_t channels) {
     const int64_t kernel[] = {channels, 1, net->conv_width}, tail[] = {net->conv_width - 1, channels};
     const gb_ref operands[] = {
-        gb_linear(scope, "in_proj_qkv.weight", x, channels),
+        project_qkv(scope, net, x, channels),
         gb_weight(scope, "conv1d.weight", 3, kernel, gb_random_matrix(net->conv_width)),
         gb_build_input(scope->builder, GB_ROLE_SLOTS),
         state(scope, name, ".conv", 2, tail),
@@ -39,7 +82,7 @@ static gb_ref unit_heads(const gb_scope *scope, const gb_delta_net *net, gb_ref 
 
 /* How much of the memory a token leaves. Random weights forget within some ten tokens to some hundreds. */
 static gb_ref decay(const gb_scope *scope, const gb_delta_net *net, gb_ref x) {
-    gb_ref step = gb_linear(scope, "in_proj_a.weight", x, net->value_heads);
+    gb_ref step = project_numbers(scope, net, x, "in_proj_a.weight", true);
     gb_ref rate = gb_weight(scope, "A_log", 1, &net->value_heads, (gb_uniform){0.0f, 2.0f});
     gb_ref bias = gb_weight(scope, "dt_bias", 1, &net->value_heads, (gb_uniform){-5.0f, -1.0f});
     return gb_node3(scope, GB_OP_DELTA_DECAY, step, rate, bias);
@@ -57,7 +100,7 @@ static gb_ref remember(const gb_scope *scope, const gb_delta_net *net, const cha
         unit_heads(scope, net, key, 1),
         gb_split_heads(scope, value, net->value_heads),
         decay(scope, net, x),
-        gb_node1(scope, GB_OP_SIGMOID, gb_linear(scope, "in_proj_b.weight", x, net->value_heads)),
+        gb_node1(scope, GB_OP_SIGMOID, project_numbers(scope, net, x, "in_proj_b.weight", false)),
         gb_build_input(scope->builder, GB_ROLE_SLOTS),
         state(scope, name, ".memory", 3, memory),
     };
@@ -76,7 +119,7 @@ gb_ref gb_delta_net_mixer(const gb_scope *scope, const gb_delta_net *net, const 
         y = gb_gather_rows(scope, gb_node1(scope, GB_OP_MERGE_HEADS, y));
         y = gb_split_heads(scope, y, net->value_heads);
     }
-    gb_ref gate = gb_linear(scope, "in_proj_z.weight", x, net->value_heads * net->value_dim);
+    gb_ref gate = project_gate(scope, net, x);
     gate = gb_node1(scope, GB_OP_SILU, gb_split_heads(scope, gate, net->value_heads));
     y = gb_node2(scope, GB_OP_MULTIPLY, gb_rms_norm(scope, "norm.weight", y, net->epsilon), gate);
     return gb_linear(scope, "out_proj.weight", gb_node1(scope, GB_OP_MERGE_HEADS, y), hidden);

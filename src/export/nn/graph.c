@@ -100,10 +100,17 @@ bool gb_scope_has(const gb_scope *scope, const char *name) {
     return gb_weights_has(scope->weights, full);
 }
 
+/* Whether a matrix that may be a part of a larger tensor is one by itself: random weights have both names. */
+static bool is_apart(const gb_scope *scope, const char *name, const gb_fused_rows *fused) {
+    if (!fused->tensor)
+        return true;
+    return gb_scope_has(scope, name) && (fused->run_count > 0 || !gb_scope_has(scope, fused->tensor));
+}
+
 gb_ref gb_matrix_of(const gb_scope *scope, const char *name, const gb_fused_rows *fused, int64_t outputs,
                     int64_t inputs) {
     char full[GB_SCOPE_NAME + 64], tensor[GB_SCOPE_NAME + 64];
-    if (!fused->tensor || (!gb_scope_has(scope, fused->tensor) && gb_scope_has(scope, name)))
+    if (is_apart(scope, name, fused))
         return gb_matrix(scope, name, outputs, inputs);
     snprintf(full, sizeof full, "%s%s", scope->prefix, name);
     snprintf(tensor, sizeof tensor, "%s%s", scope->prefix, fused->tensor);
@@ -114,7 +121,9 @@ gb_ref gb_matrix_of(const gb_scope *scope, const char *name, const gb_fused_rows
                                               .rank = 2,
                                               .dims = (const int64_t[]){outputs, inputs},
                                               .whole_rows = fused->rows,
-                                              .first_row = fused->first});
+                                              .first_row = fused->first,
+                                              .runs = fused->run_count > 0 ? fused->runs : NULL,
+                                              .run_count = fused->run_count});
 }
 
 gb_ref gb_expert_matrices(const gb_scope *scope, const char *name, const char *first, const char *second,

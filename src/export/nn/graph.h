@@ -47,15 +47,19 @@ gb_ref gb_tied_table(const gb_scope *scope, const char *name, int64_t rows, int6
 /* Rows of a table times factor, f32[N, columns]; where they are stored rotated they are turned back. */
 gb_ref gb_embedding(const gb_scope *scope, gb_ref table, gb_ref tokens, double factor);
 
-/* Where a checkpoint has several matrices above each other in one tensor [rows, inputs]: a part's first row.
- */
+enum { GB_ROW_RUNS = 3 };
+
+/* Where a checkpoint has several matrices in one tensor [rows, inputs]: a part's first row or, where its rows
+ * do not stand together, its runs of rows in their order. */
 typedef struct gb_fused_rows {
     const char *tensor; /* relative to the scope; NULL: each has one of its own */
     int64_t rows, first;
+    gb_row_runs runs[GB_ROW_RUNS];
+    size_t run_count; /* 0: they stand together */
 } gb_fused_rows;
 
 /* A matrix [outputs, inputs] called name that is a part of a larger tensor where the checkpoint has that. The
- * recipe goes by name. */
+ * recipe goes by name. Random weights are drawn as the larger tensor, but for runs. */
 gb_ref gb_matrix_of(const gb_scope *scope, const char *name, const gb_fused_rows *fused, int64_t outputs,
                     int64_t inputs);
 

@@ -82,9 +82,9 @@ gb_ref gb_gather_rows(const gb_scope *scope, gb_ref x) {
 
 static gb_ref gated_mlp(const gb_scope *scope, const gb_mlp_tensors *tensors, gb_ref x, int64_t inner,
                         gb_op activation) {
-    const gb_fused_rows above = {tensors->gate_up, 2 * inner, 0},
-                        below = {tensors->gate_up, 2 * inner, inner},
-                        down = {tensors->down, width(scope, x), 0};
+    const gb_fused_rows above = {.tensor = tensors->gate_up, .rows = 2 * inner},
+                        below = {.tensor = tensors->gate_up, .rows = 2 * inner, .first = inner},
+                        down = {.tensor = tensors->down, .rows = width(scope, x)};
     gb_ref gate = gb_node1(scope, activation, gb_linear_of(scope, "gate_proj.weight", &above, x, inner));
     gb_ref up = gb_linear_of(scope, "up_proj.weight", &below, x, inner);
     return gb_linear_of(scope, "down_proj.weight", &down, gb_node2(scope, GB_OP_MULTIPLY, gate, up),

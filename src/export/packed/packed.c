@@ -141,6 +141,25 @@ gumbel_status gb_packed_stack(const gb_quantization *packing, const gb_checkpoin
     return GUMBEL_OK;
 }
 
+/* ---- A part of one ------------------------------------------------------------------------------------- */
+
+gumbel_status gb_packed_take_runs(gb_packed *packed, const uint64_t *firsts, uint64_t count, uint64_t run,
+                                  gumbel_error *error) {
+    gb_packed *members = gb_allocate((size_t)count, sizeof *members);
+    if (!members)
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the parts of a matrix");
+    for (uint64_t i = 0; i < count; i++) {
+        members[i] = *packed;
+        members[i].first_row = firsts[i];
+    }
+    *packed = (gb_packed){.rows = count * run,
+                          .columns = members->columns,
+                          .members = members,
+                          .stacking = {.parts = count, .run = run}};
+    describe_stack(packed);
+    return GUMBEL_OK;
+}
+
 /* ---- The whole ----------------------------------------------------------------------------------------- */
 
 gumbel_status gb_packed_find(const gb_quantization *packing, const gb_checkpoint *checkpoint,

@@ -62,6 +62,11 @@ gumbel_status gb_packed_stack(const gb_quantization *packing, const gb_checkpoin
                               gb_packed parts[GB_PACKED_PARTS], uint64_t run, gb_packed *whole,
                               bool *is_stacked, gumbel_error *error);
 
+/* Makes a found matrix, of which there is no stack, one of some of its rows: count runs of `run` rows, which
+ * begin at `firsts`. Errors: MEMORY. */
+gumbel_status gb_packed_take_runs(gb_packed *packed, const uint64_t *firsts, uint64_t count, uint64_t run,
+                                  gumbel_error *error);
+
 void gb_packed_free(gb_packed *packed);
 
 /* Whether a packed tensor has that name, of whatever shape. */
