@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Qwen3.5's configuration: every form, every default, and refusals by name.
+ * The configuration of Qwen3.5 and Qwen3-Next: every form, every default, and refusals by name.
  */
 #include "export/models/qwen3_5_config.h"
 #include "support/assertions.h"
@@ -46,6 +46,7 @@ static void refuses(const char *type, const char *keys, gumbel_status status, co
 
 #define MOE "qwen3_5_moe_text"
 #define DENSE "qwen3_5_text"
+#define NEXT "qwen3_next"
 
 static void has_transformers_defaults(void **state) {
     (void)state;
@@ -72,7 +73,7 @@ static void has_transformers_defaults(void **state) {
     assert_int_equal(config.experts.shared_inner, 512);
     assert_int_equal(config.layer_count, 40);
     for (int i = 0; i < 40; i++)
-        assert_int_equal(config.layers[i], i % 4 == 3 ? GB_QWEN3_5_FULL : GB_QWEN3_5_LINEAR);
+        assert_int_equal(config.layers[i].kind, i % 4 == 3 ? GB_QWEN3_5_FULL : GB_QWEN3_5_LINEAR);
     gb_qwen3_5_config_free(&config);
 }
 
@@ -88,19 +89,80 @@ static void has_the_dense_models_defaults(void **state) {
     gb_qwen3_5_config_free(&config);
 }
 
+static void has_the_next_models_defaults(void **state) {
+    (void)state;
+    gb_qwen3_5_config config;
+    accepts(NEXT, "", &config);
+    assert_true(config.has_experts && !config.is_wrapped && !config.has_tied_head);
+    assert_true(config.delta_net.is_interleaved && !config.delta_net.is_tiled && !config.norms_hold_one);
+    assert_int_equal(config.vocab_size, 151936);
+    assert_int_equal(config.hidden_size, 2048);
+    assert_int_equal(config.intermediate_size, 5632);
+    assert_int_equal(config.layer_count, 48);
+    assert_int_equal(config.kv_heads, 2);
+    assert_int_equal(config.rotary_dim, 64);
+    assert_int_equal(config.experts.count, 512);
+    assert_int_equal(config.experts.choices, 10);
+    assert_false(config.experts.has_plain_weights);
+    for (int i = 0; i < 48; i++) {
+        assert_int_equal(config.layers[i].kind, i % 4 == 3 ? GB_QWEN3_5_FULL : GB_QWEN3_5_LINEAR);
+        assert_true(config.layers[i].has_experts);
+    }
+    gb_qwen3_5_config_free(&config);
+}
+
+/* As released: Qwen3-Coder-Next. */
+static void reads_the_next_models_keys(void **state) {
+    (void)state;
+    gb_qwen3_5_config config;
+    accepts(
+        NEXT,
+        ",\"architectures\":[\"Qwen3NextForCausalLM\"],\"attention_bias\":false,\"decoder_sparse_step\":1,"
+        "\"full_attention_interval\":4,\"hidden_act\":\"silu\",\"intermediate_size\":5120,"
+        "\"max_position_embeddings\":262144,\"mlp_only_layers\":[],\"norm_topk_prob\":true,"
+        "\"partial_rotary_factor\":0.25,\"rope_scaling\":null,\"rope_theta\":5000000,"
+        "\"torch_dtype\":\"bfloat16\",\"use_sliding_window\":false,\"tie_word_embeddings\":false",
+        &config);
+    assert_true(config.rope_theta == 5e6);
+    assert_int_equal(config.rotary_dim, 64);
+    assert_int_equal(config.max_positions, 262144);
+    gb_qwen3_5_config_free(&config);
+    accepts(NEXT,
+            ",\"num_hidden_layers\":6,\"mlp_only_layers\":[3,9],\"decoder_sparse_step\":2,"
+            "\"norm_topk_prob\":false",
+            &config);
+    for (int i = 0; i < 6; i++)
+        assert_int_equal(config.layers[i].has_experts, i == 1 || i == 5);
+    assert_true(config.experts.has_plain_weights);
+    gb_qwen3_5_config_free(&config);
+}
+
+static void refuses_of_the_next_model(void **state) {
+    (void)state;
+    refuses(NEXT, ",\"attention_bias\":true", GUMBEL_ERROR_UNSUPPORTED, "attention_bias");
+    refuses(NEXT, ",\"hidden_act\":\"gelu\"", GUMBEL_ERROR_UNSUPPORTED, "hidden_act: \"gelu\"");
+    refuses(NEXT, ",\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":4}", GUMBEL_ERROR_UNSUPPORTED,
+            "rope_scaling.rope_type: \"yarn\"");
+    refuses(NEXT, ",\"decoder_sparse_step\":0", GUMBEL_ERROR_FORMAT, "decoder_sparse_step");
+    refuses(NEXT, ",\"mlp_only_layers\":[-1]", GUMBEL_ERROR_FORMAT, "mlp_only_layers");
+    refuses(NEXT, ",\"num_experts\":0", GUMBEL_ERROR_FORMAT, "num_experts");
+    refuses(NEXT, ",\"linear_num_value_heads\":24", GUMBEL_ERROR_FORMAT, "linear_num_value_heads: 24");
+    refuses(NEXT, ",\"layer_types\":[\"full_attention\"]", GUMBEL_ERROR_FORMAT, "layer_types: 1 layers");
+}
+
 static void reads_layers_in_both_forms(void **state) {
     (void)state;
     gb_qwen3_5_config config;
     accepts(MOE, ",\"num_hidden_layers\":5,\"full_attention_interval\":2", &config);
     for (int i = 0; i < 5; i++)
-        assert_int_equal(config.layers[i], i % 2 ? GB_QWEN3_5_FULL : GB_QWEN3_5_LINEAR);
+        assert_int_equal(config.layers[i].kind, i % 2 ? GB_QWEN3_5_FULL : GB_QWEN3_5_LINEAR);
     gb_qwen3_5_config_free(&config);
     accepts(MOE,
             ",\"num_hidden_layers\":3,\"full_attention_interval\":3,"
             "\"layer_types\":[\"full_attention\",\"linear_attention\",\"linear_attention\"]",
             &config); /* the list goes first */
-    assert_int_equal(config.layers[0], GB_QWEN3_5_FULL);
-    assert_int_equal(config.layers[2], GB_QWEN3_5_LINEAR);
+    assert_int_equal(config.layers[0].kind, GB_QWEN3_5_FULL);
+    assert_int_equal(config.layers[2].kind, GB_QWEN3_5_LINEAR);
     gb_qwen3_5_config_free(&config);
     refuses(MOE, ",\"num_hidden_layers\":2,\"layer_types\":[\"full_attention\"]", GUMBEL_ERROR_FORMAT,
             "layer_types: 1 layers, expected the 2 of num_hidden_layers");
@@ -223,7 +285,7 @@ static void accepts_later_releases(void **state) {
               &error);
     assert_false(config.has_experts);
     assert_int_equal(config.delta_net.value_heads, 48);
-    assert_int_equal(config.layers[63], GB_QWEN3_5_FULL);
+    assert_int_equal(config.layers[63].kind, GB_QWEN3_5_FULL);
     gb_qwen3_5_config_free(&config);
 }
 
@@ -242,15 +304,12 @@ static void refuses_sizes_that_do_not_fit(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(has_transformers_defaults),
-        cmocka_unit_test(has_the_dense_models_defaults),
-        cmocka_unit_test(reads_layers_in_both_forms),
-        cmocka_unit_test(reads_rope_in_every_form),
-        cmocka_unit_test(reads_a_wrapper),
-        cmocka_unit_test(refuses_what_it_cannot_run),
-        cmocka_unit_test(accepts_what_changes_nothing),
-        cmocka_unit_test(accepts_later_releases),
-        cmocka_unit_test(refuses_sizes_that_do_not_fit),
+        cmocka_unit_test(has_transformers_defaults),    cmocka_unit_test(has_the_dense_models_defaults),
+        cmocka_unit_test(has_the_next_models_defaults), cmocka_unit_test(reads_the_next_models_keys),
+        cmocka_unit_test(refuses_of_the_next_model),    cmocka_unit_test(reads_layers_in_both_forms),
+        cmocka_unit_test(reads_rope_in_every_form),     cmocka_unit_test(reads_a_wrapper),
+        cmocka_unit_test(refuses_what_it_cannot_run),   cmocka_unit_test(accepts_what_changes_nothing),
+        cmocka_unit_test(accepts_later_releases),       cmocka_unit_test(refuses_sizes_that_do_not_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

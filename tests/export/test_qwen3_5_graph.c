@@ -21,6 +21,11 @@ static const char EXPERTS[] =
 static const char DENSE[] = "{\"model_type\":\"qwen3_5_text\",\"tie_word_embeddings\":true,"
                             "\"intermediate_size\":40," SIZES "}";
 
+static const char NEXT[] =
+    "{\"model_type\":\"qwen3_next\"," SIZES ",\"num_experts\":6,\"num_experts_per_tok\":2,"
+    "\"moe_intermediate_size\":10,\"shared_expert_intermediate_size\":14,\"mlp_only_layers\":[2],"
+    "\"intermediate_size\":22,\"decoder_sparse_step\":1}";
+
 static const gb_state *find_state(const gb_program *program, const char *name) {
     for (uint32_t i = 0; i < program->state_count; i++)
         if (strcmp(program->states[i].name, name) == 0)
@@ -88,6 +93,14 @@ static void has_the_released_names_and_shapes(void **state) {
     assert_null(find_constant(program, "lm_head.weight"));
     assert_null(find_constant(program, "model.layers.3.mlp.gate.weight"));
     gb_program_destroy(program);
+    program = graph_of(NEXT, 0); /* named as Qwen3.5, whatever its tensors are */
+    assert_constant(program, "model.layers.0.linear_attn.in_proj_qkv.weight", "bf16[40,32]");
+    assert_constant(program, "model.layers.0.linear_attn.in_proj_z.weight", "bf16[24,32]");
+    assert_constant(program, "model.layers.0.linear_attn.in_proj_a.weight", "bf16[4,32]");
+    assert_constant(program, "model.layers.1.mlp.experts.gate_up_proj", "bf16[6,20,32]");
+    assert_constant(program, "model.layers.2.mlp.up_proj.weight", "bf16[22,32]");
+    assert_null(find_constant(program, "model.layers.2.mlp.gate.weight"));
+    gb_program_destroy(program);
 }
 
 static void scales_and_offsets(void **state) {
@@ -139,6 +152,7 @@ static void survives_every_bit_flip(void **state) {
     (void)state;
     assert_survives_bit_flips(EXPERTS);
     assert_survives_bit_flips(DENSE);
+    assert_survives_bit_flips(NEXT);
 }
 
 int main(void) {

@@ -58,6 +58,10 @@ def qwen_wrapper(text_config, **keys):
     return dict(model_type=text_config["model_type"].removesuffix("_text"), text_config=text_config, **keys)
 
 
+def next_model(**keys):
+    return dict(qwen(model_type="qwen3_next", intermediate_size=96), **keys)
+
+
 def dense(model_type, **keys):
     return dict(dict(model_type=model_type, vocab_size=512, hidden_size=64, intermediate_size=96, num_hidden_layers=4,
                      num_attention_heads=4, max_position_embeddings=1024), **keys)
@@ -123,6 +127,27 @@ CONFIGS.update({
         tie_word_embeddings=True),
     "qwen_dense_text": qwen_dense(
         dtype="float32", num_hidden_layers=7, full_attention_interval=3, num_attention_heads=2, num_key_value_heads=2),
+})
+
+# Qwen3-Next: ratios of heads, both kinds of the last layer, layers without experts that are listed or all but each last of a
+# few, tied and not, weights of experts that do not sum to 1, both forms of the layers and of rotary embedding.
+CONFIGS.update({
+    "next_released": next_model(
+        torch_dtype="bfloat16", num_hidden_layers=8, decoder_sparse_step=1, mlp_only_layers=[], norm_topk_prob=True,
+        full_attention_interval=4, rope_theta=5000000, rope_scaling=None, partial_rotary_factor=0.25,
+        attention_bias=False, use_sliding_window=False, tie_word_embeddings=False),
+    "next_some_experts": next_model(
+        dtype="float32", num_hidden_layers=6, mlp_only_layers=[1], decoder_sparse_step=2, tie_word_embeddings=True,
+        linear_num_key_heads=4, linear_key_head_dim=24, linear_value_head_dim=20, rms_norm_eps=1e-5,
+        full_attention_interval=3, rope_parameters=dict(rope_type="default", rope_theta=1e7, partial_rotary_factor=0.5)),
+    "next_plain_weights": next_model(
+        dtype="float32", vocab_size=389, hidden_size=72, num_hidden_layers=5, num_attention_heads=6,
+        num_key_value_heads=3, head_dim=24, linear_num_key_heads=3, linear_num_value_heads=12, linear_key_head_dim=20,
+        linear_value_head_dim=12, linear_conv_kernel_dim=2, num_experts=12, num_experts_per_tok=3,
+        moe_intermediate_size=20, shared_expert_intermediate_size=36, norm_topk_prob=False),
+    "next_listed_layers": next_model(
+        dtype="float16", num_hidden_layers=4, linear_num_key_heads=1, num_experts=64, num_experts_per_tok=10,
+        mlp_only_layers=[0, 2], layer_types=["linear_attention", "full_attention"] * 2),
 })
 
 # The plain decoders: each family, scalings of rotary embedding, tied and not, head sizes that are given and not, windows

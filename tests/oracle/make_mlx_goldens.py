@@ -15,7 +15,8 @@ import mlx.core as mx
 import numpy as np
 from mlx_lm.utils import load_model, quantize_model, save_config, save_model
 
-from packed_checkpoints import explicit, gemma, qwen, qwen2, qwen_moe, to_float32, write_golden, write_released
+import qwen3_next
+from packed_checkpoints import explicit, gemma, next_model, qwen, qwen2, qwen_moe, to_float32, write_golden, write_released
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "data" / "export" / "packed"
 WIDE = dict(hidden_size=64, intermediate_size=64, head_dim=32)
@@ -52,6 +53,8 @@ CASES = {
                             dict(down_proj=scheme(4, 128))),
     "mlx_qwen_moe_even": (qwen_moe("bfloat16", **WIDE_QWEN, **EXPERTS), {}),
     "mlx_qwen2_int4": (qwen2("bfloat16", tie_word_embeddings=True), dict(q_proj=scheme(8, 32), v_proj=False)),
+    "mlx_next": (next_model("float32", mlp_only_layers=[1]), None),
+    "mlx_next_int4": (next_model("bfloat16", **WIDE_QWEN, **EXPERTS), dict(in_proj_ba=scheme(8, 32))),
 }
 
 
@@ -84,7 +87,7 @@ def dequantized(out):
         scales, biases = (weights[f"{path}.{part}"].astype(mx.float32) for part in ("scales", "biases"))
         found[f"{path}.weight"] = np.array(mx.dequantize(
             weights[f"{path}.weight"], scales, biases, group_size=own["group_size"], bits=own["bits"]))
-    return found
+    return qwen3_next.apart(config, found) if config["model_type"] == "qwen3_next" else found
 
 
 def main():

@@ -37,6 +37,11 @@ def qwen_moe(dtype, **keys):
                                  shared_expert_intermediate_size=32), **keys})
 
 
+def next_model(dtype, **keys):
+    text = qwen_moe(dtype, **{**dict(linear_num_value_heads=4, intermediate_size=64), **keys})["text_config"]
+    return dict(text, model_type="qwen3_next", dtype=dtype)
+
+
 def qwen2(dtype, **keys):
     return dict(dict(
         model_type="qwen2", dtype=dtype, vocab_size=VOCABULARY, hidden_size=64, intermediate_size=64,

@@ -10,6 +10,7 @@ import gemma3
 import gemma4
 import muse_glimmer
 import qwen3_5
+import qwen3_next
 from random_weights import tensor
 
 mx.set_default_device(mx.cpu)
@@ -22,6 +23,8 @@ def family_of(config):
         return dense
     if kind.startswith("muse_glimmer"):
         return muse_glimmer
+    if kind == "qwen3_next":
+        return qwen3_next
     return qwen3_5 if kind.startswith("qwen3_5") else gemma3 if kind.startswith("gemma3") else gemma4
 
 
@@ -32,9 +35,10 @@ def dtype_of(config):
 
 def draw(config, seed):
     """A checkpoint's tensors by name, in float32: the random weights that the exporter draws for seed."""
-    dtype = dtype_of(config)
-    return {name: np.array(tensor(seed, name, shape, dtype, bounds))
-            for name, (shape, bounds) in family_of(config).tensors(config).items()}
+    dtype, family = dtype_of(config), family_of(config)
+    drawn = {name: np.array(tensor(seed, name, shape, dtype, bounds))
+             for name, (shape, bounds) in family.tensors(config).items()}
+    return family.released(config, drawn) if hasattr(family, "released") else drawn
 
 
 def load(config, seed):

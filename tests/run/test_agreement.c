@@ -206,6 +206,10 @@ int main(int argument_count, char **arguments) {
         AGREES("muse_released"),
         AGREES("muse_flat"),
         AGREES("muse_listed"),
+        AGREES("next_released"),
+        AGREES("next_some_experts"),
+        AGREES("next_plain_weights"),
+        AGREES("next_listed_layers"),
     };
     read_test_arguments(argument_count, arguments);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,6 +7,9 @@
  * convolution, columns of out_proj), so it can stay: only the delta rule has to know. That keeps every
  * quantized block as it is, also where one holds columns of two heads.
  *
+ * Of Qwen3-Next the value heads keep their order. What it has of a and b in one tensor stays so (ssm_ba); of
+ * its queries, keys, values and gates only the first converters wrote one tensor (ssm_in).
+ *
  * Layers past the last (nextn_predict_layers) guess several tokens ahead and are not used.
  */
 #include "export/gguf/architecture.h"
@@ -35,6 +38,8 @@ static const gb_gguf_name NAMES[] = {
     /* the delta net */
     LAYER("attn_qkv.weight", "linear_attn.in_proj_qkv.weight"),
     LAYER("attn_gate.weight", "linear_attn.in_proj_z.weight"),
+    LAYER("ssm_in.weight", "linear_attn.in_proj_qkvz.weight"),
+    LAYER("ssm_ba.weight", "linear_attn.in_proj_ba.weight"),
     LAYER("ssm_alpha.weight", "linear_attn.in_proj_a.weight"),
     LAYER("ssm_beta.weight", "linear_attn.in_proj_b.weight"),
     LAYER("ssm_conv1d.weight", "linear_attn.conv1d.weight"),
@@ -122,7 +127,6 @@ static void write_delta_net(gb_gguf_metadata *metadata, json_t *config) {
     gb_gguf_copy_integer(metadata, ".ssm.group_count", config, "linear_num_key_heads");
     gb_gguf_set(metadata, config, "linear_num_value_heads", json_integer((json_int_t)heads));
     gb_gguf_set(metadata, config, "linear_value_head_dim", json_integer((json_int_t)(inner / heads)));
-    gb_gguf_set(metadata, config, "linear_value_heads_tiled", json_true());
     gb_gguf_set(metadata, config, "norm_weights_hold_one", json_true());
 }
 
@@ -148,14 +152,18 @@ static size_t configure_decoder(gb_gguf_metadata *metadata, const char *model_ty
     return in_file;
 }
 
+static void set_tiled(gb_gguf_metadata *metadata, json_t *config) {
+    gb_gguf_set(metadata, config, "linear_value_heads_tiled", json_true());
+}
+
 static void configure_dense(gb_gguf_metadata *metadata, json_t *config) {
     size_t layers = configure_decoder(metadata, "qwen3_5_text", config);
+    set_tiled(metadata, config);
     if (layers > 0)
         gb_gguf_copy_uniform(metadata, ".feed_forward_length", layers, config, "intermediate_size");
 }
 
-static void configure_experts(gb_gguf_metadata *metadata, json_t *config) {
-    size_t layers = configure_decoder(metadata, "qwen3_5_moe_text", config);
+static void write_experts(gb_gguf_metadata *metadata, size_t layers, json_t *config) {
     if (layers == 0)
         return;
     gb_gguf_copy_integer(metadata, ".expert_count", config, "num_experts");
@@ -166,7 +174,19 @@ static void configure_experts(gb_gguf_metadata *metadata, json_t *config) {
     gb_gguf_refuse_scaled_experts(metadata);
 }
 
+static void configure_experts(gb_gguf_metadata *metadata, json_t *config) {
+    write_experts(metadata, configure_decoder(metadata, "qwen3_5_moe_text", config), config);
+    set_tiled(metadata, config);
+}
+
+static void configure_next(gb_gguf_metadata *metadata, json_t *config) {
+    write_experts(metadata, configure_decoder(metadata, "qwen3_next", config), config);
+}
+
 const gb_gguf_architecture gb_gguf_qwen35 = {.name = "qwen35", .names = NAMES, .configure = configure_dense};
 
 const gb_gguf_architecture gb_gguf_qwen35moe = {
     .name = "qwen35moe", .names = NAMES, .configure = configure_experts};
+
+const gb_gguf_architecture gb_gguf_qwen3next = {
+    .name = "qwen3next", .names = NAMES, .configure = configure_next};

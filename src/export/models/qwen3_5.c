@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Qwen3.5, with experts or dense. For a layer with input x:
+ * Qwen3.5, with experts or dense, and Qwen3-Next. For a layer with input x:
  *
  *     h = x + mixer(norm(x))
  *     y = h + mlp(norm(h))
@@ -66,7 +66,7 @@ static gb_ref attention(const qwen3_5 *model, const gb_scope *scope, const char 
 static gb_ref mixer(const qwen3_5 *model, int64_t index, const gb_scope *scope, gb_ref x, bool rows_only) {
     char name[32];
     snprintf(name, sizeof name, "layers.%" PRId64, index);
-    if (model->config->layers[index] == GB_QWEN3_5_FULL) {
+    if (model->config->layers[index].kind == GB_QWEN3_5_FULL) {
         gb_scope self_attn = gb_scope_in(scope, "self_attn.");
         return attention(model, &self_attn, name, x, rows_only);
     }
@@ -86,8 +86,8 @@ static gb_ref decoder_layer(const qwen3_5 *model, int64_t index, const gb_scope 
     x = gb_node2(scope, GB_OP_ADD, is_last ? gb_gather_rows(scope, x) : x, h);
 
     h = norm(model, scope, "post_attention_layernorm.weight", x);
-    h = config->has_experts ? gb_expert_mlp(&mlp, &config->experts, h)
-                            : gb_swiglu_mlp(&mlp, h, config->intermediate_size);
+    h = config->layers[index].has_experts ? gb_expert_mlp(&mlp, &config->experts, h)
+                                          : gb_swiglu_mlp(&mlp, h, config->intermediate_size);
     return gb_node2(scope, GB_OP_ADD, x, h);
 }
 
@@ -157,3 +157,4 @@ static gumbel_status build(const gb_config *root, const gb_model_options *option
 /* Name, wrapper and model_type; ids that end and begin texts. */
 const gb_model gb_qwen3_5 = {"qwen3_5", "qwen3_5", "qwen3_5_text", -1, -1, build};
 const gb_model gb_qwen3_5_moe = {"qwen3_5_moe", "qwen3_5_moe", "qwen3_5_moe_text", -1, -1, build};
+const gb_model gb_qwen3_next = {"qwen3_next", NULL, "qwen3_next", -1, -1, build};

@@ -12,6 +12,19 @@ static const int64_t MAX_VOCABULARY = (1 << 23) - 1; /* the sampler's limit */
 
 static const char *const KIND_NAMES[GB_QWEN3_5_KINDS] = {"linear_attention", "full_attention"};
 
+/* ---- Families ------------------------------------------------------------------------------------------ */
+
+/* Text-only model_type, and what transformers takes for absent keys. */
+typedef struct family {
+    const char *type;
+    bool has_experts, is_next;
+    int64_t vocab_size, hidden_size, intermediate_size, layers, kv_heads, experts, choices;
+} family;
+
+static const family DENSE = {"qwen3_5_text", false, false, 248320, 4096, 12288, 32, 4, 0, 0};
+static const family MOE = {"qwen3_5_moe_text", true, false, 248320, 2048, 0, 40, 2, 256, 8};
+static const family NEXT = {"qwen3_next", true, true, 151936, 2048, 5632, 48, 2, 512, 10};
+
 /* ---- What is not supported ----------------------------------------------------------------------------- */
 
 static void refuse_true(const gb_config *text, const char *key) {
@@ -25,6 +38,8 @@ static void refuse_relatives(const gb_config *text, const gb_qwen3_5_config *con
     if (!gb_config_bool(text, "attn_output_gate", true))
         gb_config_fail(text, "attn_output_gate", GUMBEL_ERROR_UNSUPPORTED,
                        "queries without a gate are not supported in this version; expected true");
+    if (config->has_dense_layers)
+        return;
     if (gb_config_list_size(text, "mlp_only_layers") > 0)
         gb_config_fail(text, "mlp_only_layers", GUMBEL_ERROR_UNSUPPORTED,
                        "layers without experts are not supported in this version; expected []");
@@ -50,15 +65,14 @@ static void refuse_unsupported(const gb_config *text, const gb_qwen3_5_config *c
 
 /* ---- Sizes --------------------------------------------------------------------------------------------- */
 
-static void read_sizes(const gb_config *text, gb_qwen3_5_config *config) {
-    bool moe = config->has_experts;
-    config->vocab_size = gb_config_integer(text, "vocab_size", 248320, 1, MAX_VOCABULARY);
-    config->hidden_size = gb_config_integer(text, "hidden_size", moe ? 2048 : 4096, 1, MAX_WIDTH);
+static void read_sizes(const gb_config *text, const family *of, gb_qwen3_5_config *config) {
+    config->vocab_size = gb_config_integer(text, "vocab_size", of->vocab_size, 1, MAX_VOCABULARY);
+    config->hidden_size = gb_config_integer(text, "hidden_size", of->hidden_size, 1, MAX_WIDTH);
     config->max_positions = gb_config_integer(text, "max_position_embeddings", 32768, 1, INT32_MAX);
     config->rms_norm_eps = gb_config_number(text, "rms_norm_eps", 1e-6, 0, 1);
-    config->layer_count = gb_config_integer(text, "num_hidden_layers", moe ? 40 : 32, 1, MAX_LAYERS);
+    config->layer_count = gb_config_integer(text, "num_hidden_layers", of->layers, 1, MAX_LAYERS);
     config->heads = gb_config_integer(text, "num_attention_heads", 16, 1, MAX_HEADS);
-    config->kv_heads = gb_config_integer(text, "num_key_value_heads", moe ? 2 : 4, 1, MAX_HEADS);
+    config->kv_heads = gb_config_integer(text, "num_key_value_heads", of->kv_heads, 1, MAX_HEADS);
     config->head_dim = gb_config_integer(text, "head_dim", 256, 1, MAX_HEAD_DIM);
     if (config->heads % config->kv_heads != 0)
         gb_config_fail(text, "num_key_value_heads", GUMBEL_ERROR_FORMAT,
@@ -81,18 +95,20 @@ static void read_delta_net(const gb_config *text, gb_qwen3_5_config *config) {
                        net->value_heads, net->key_heads);
 }
 
-static void read_mlp(const gb_config *text, gb_qwen3_5_config *config) {
+static void read_mlp(const gb_config *text, const family *of, gb_qwen3_5_config *config) {
     gb_experts *experts = &config->experts;
-    if (!config->has_experts) {
-        config->intermediate_size = gb_config_integer(text, "intermediate_size", 12288, 1, MAX_WIDTH);
+    if (of->intermediate_size > 0)
+        config->intermediate_size =
+            gb_config_integer(text, "intermediate_size", of->intermediate_size, 1, MAX_WIDTH);
+    if (!config->has_experts)
         return;
-    }
     experts->activation = GB_OP_SILU;
     experts->mlx_stack = "switch_mlp.";
-    experts->count = gb_config_integer(text, "num_experts", 256, 1, GB_MAX_EXPERTS);
-    experts->choices = gb_config_integer(text, "num_experts_per_tok", 8, 1, GB_MAX_EXPERTS);
+    experts->count = gb_config_integer(text, "num_experts", of->experts, 1, GB_MAX_EXPERTS);
+    experts->choices = gb_config_integer(text, "num_experts_per_tok", of->choices, 1, GB_MAX_EXPERTS);
     experts->inner = gb_config_integer(text, "moe_intermediate_size", 512, 1, MAX_WIDTH);
     experts->shared_inner = gb_config_integer(text, "shared_expert_intermediate_size", 512, 1, MAX_WIDTH);
+    experts->has_plain_weights = !gb_config_bool(text, "norm_topk_prob", true);
     if (experts->choices > experts->count)
         gb_config_fail(text, "num_experts_per_tok", GUMBEL_ERROR_FORMAT,
                        "%" PRId64 ", expected at most the %" PRId64 " of num_experts", experts->choices,
@@ -124,8 +140,27 @@ static void read_layers(const gb_config *text, gb_qwen3_5_config *config) {
     }
     for (int64_t i = 0; i < config->layer_count; i++) {
         gb_qwen3_5_kind kind = (i + 1) % interval == 0 ? GB_QWEN3_5_FULL : GB_QWEN3_5_LINEAR;
-        config->layers[i] = is_listed ? read_kind(text, (size_t)i) : kind;
+        config->layers[i].kind = is_listed ? read_kind(text, (size_t)i) : kind;
     }
+}
+
+/* Layers without experts are listed, or all but each last of every few. */
+static void read_expert_layers(const gb_config *text, gb_qwen3_5_config *config) {
+    int64_t listed[MAX_LAYERS];
+    const size_t count = gb_config_integers(text, "mlp_only_layers", 0, MAX_LAYERS - 1, listed, MAX_LAYERS);
+    const int64_t step = gb_config_integer(text, "decoder_sparse_step", 1, 1, MAX_LAYERS);
+    for (int64_t i = 0; i < config->layer_count; i++)
+        config->layers[i].has_experts = (i + 1) % step == 0;
+    for (size_t i = 0; i < count; i++)
+        if (listed[i] < config->layer_count)
+            config->layers[listed[i]].has_experts = false;
+}
+
+static void choose_mlps(const gb_config *text, gb_qwen3_5_config *config) {
+    for (int64_t i = 0; i < config->layer_count; i++)
+        config->layers[i].has_experts = config->has_experts;
+    if (config->has_dense_layers)
+        read_expert_layers(text, config);
 }
 
 /* The sections of multimodal rotary (mrope_section) are for images; all of a text's positions are equal. */
@@ -154,12 +189,16 @@ static void read_rope(const gb_config *text, gb_qwen3_5_config *config) {
 
 /* ---- The whole ----------------------------------------------------------------------------------------- */
 
+static const family *find_family(const char *type) {
+    return strcmp(type, NEXT.type) == 0 ? &NEXT : strstr(type, "_moe") ? &MOE : &DENSE;
+}
+
 /* The text model's object. model_type says which of the forms the file has. */
-static gb_config find_text(const gb_config *root, gb_qwen3_5_config *config) {
-    const char *type = gb_config_string(root, "model_type", "");
-    config->has_experts = strstr(type, "_moe") != NULL;
-    config->is_wrapped = strstr(type, "_text") == NULL;
-    const char *expected = config->has_experts ? "qwen3_5_moe_text" : "qwen3_5_text";
+static gb_config find_text(const gb_config *root, const family *of, gb_qwen3_5_config *config) {
+    const char *type = gb_config_string(root, "model_type", ""), *expected = of->type;
+    config->has_experts = of->has_experts;
+    config->has_dense_layers = config->delta_net.is_interleaved = of->is_next;
+    config->is_wrapped = !of->is_next && strstr(type, "_text") == NULL;
     gb_config text = config->is_wrapped ? gb_config_child(root, "text_config") : *root;
     if (!text.object)
         gb_config_fail(root, "text_config", GUMBEL_ERROR_FORMAT, "is missing");
@@ -172,15 +211,17 @@ static gb_config find_text(const gb_config *root, gb_qwen3_5_config *config) {
 
 gumbel_status gb_qwen3_5_config_read(const gb_config *root, gb_qwen3_5_config *config, gumbel_error *error) {
     *config = (gb_qwen3_5_config){0};
-    gb_config text = find_text(root, config);
-    read_sizes(&text, config);
+    const family *of = find_family(gb_config_string(root, "model_type", ""));
+    gb_config text = find_text(root, of, config);
+    read_sizes(&text, of, config);
     read_delta_net(&text, config);
-    read_mlp(&text, config);
+    read_mlp(&text, of, config);
     refuse_unsupported(&text, config);
     config->layers = gb_allocate((size_t)config->layer_count, sizeof *config->layers);
     if (!config->layers)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for %" PRId64 " layers", config->layer_count);
     read_layers(&text, config);
+    choose_mlps(&text, config);
     read_rope(&text, config);
     config->norms_hold_one = gb_config_bool(&text, "norm_weights_hold_one", false);
     config->has_tied_head =
