@@ -99,8 +99,8 @@ static void fill_copy(uint8_t *copy, size_t codes, size_t size, bool is_bf16) {
 }
 
 static weights new_weights(const bench_shape *shape, const bench_options *options) {
-    const gb_format affine = {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, GROUP},
-                    progressive = {GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, INT8_GROUP},
+    const gb_format affine = {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, GROUP, 0},
+                    progressive = {GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, INT8_GROUP, 0},
                     format = options->is_int8 ? progressive : affine;
     const bool is_bf16 = options->is_bf16;
     weights w = {.copies = 1, .size = shape->outputs * shape->inputs * sizeof(uint16_t)};

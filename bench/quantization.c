@@ -230,17 +230,17 @@ static bool measure_layer(const bench *b, const char *directory) {
         return false;
     for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
         for (size_t g = 0; g < sizeof groups / sizeof *groups; g++) {
-            gb_format format = {GB_FORMAT_ONE_LEVEL, widths[w], true, 0, GB_F16, groups[g]};
+            gb_format format = {GB_FORMAT_ONE_LEVEL, widths[w], true, 0, GB_F16, groups[g], 0};
             if (!print_row(b, format))
                 return false;
         }
-    if (!print_row(b, (gb_format){GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 64}))
+    if (!print_row(b, (gb_format){GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 64, 0}))
         return false;
     for (uint8_t bits = 4; bits <= 6; bits++)
         for (size_t g = 0; g < sizeof groups / sizeof *groups; g++)
-            if (!print_exact_row(b, (gb_format){GB_FORMAT_PROGRESSIVE, bits, false, 8, GB_F16, groups[g]}))
+            if (!print_exact_row(b, (gb_format){GB_FORMAT_PROGRESSIVE, bits, false, 8, GB_F16, groups[g], 0}))
                 return false;
-    return print_exact_row(b, (gb_format){GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 0});
+    return print_exact_row(b, (gb_format){GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 0, 0});
 }
 
 int main(int argc, char **argv) {

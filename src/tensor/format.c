@@ -7,35 +7,46 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool has_code_bits(uint8_t bits) {
-    return (bits >= 4 && bits <= 6) || bits == 8;
+static bool has_code_bits(const gb_format *f) {
+    if (f->book != GB_BOOK_NONE)
+        return f->book < GB_BOOK_COUNT && f->bits == gb_book_bits(f->book) && !f->has_bias;
+    return (f->bits >= 2 && f->bits <= 6) || f->bits == 8;
 }
 
 static bool is_half(gb_dtype dtype) {
     return dtype == GB_F16 || dtype == GB_BF16;
 }
 
+static bool has_one_level_group(const gb_format *f) {
+    if (f->group == 0)
+        return f->bits == 8;
+    if (f->group == 16)
+        return f->book != GB_BOOK_NONE;
+    return f->group == 32 || f->group == 64 || f->group == 128;
+}
+
 bool gb_format_valid(const gb_format *f) {
     switch (f->kind) {
     case GB_FORMAT_DENSE:
         return f->bits == 0 && !f->has_bias && f->scale_bits == 0 && f->scale == GB_DTYPE_NONE &&
-               f->group == 0;
+               f->group == 0 && f->book == GB_BOOK_NONE;
     case GB_FORMAT_ONE_LEVEL:
-        return has_code_bits(f->bits) && f->scale_bits == 0 && is_half(f->scale) &&
-               (f->group == 32 || f->group == 64 || f->group == 128 || (f->group == 0 && f->bits == 8));
+        return has_code_bits(f) && f->scale_bits == 0 && is_half(f->scale) && gb_book_unit(f->book) == 1 &&
+               has_one_level_group(f);
     case GB_FORMAT_TWO_LEVEL:
-        return has_code_bits(f->bits) && f->scale == GB_F16 && (f->group == 16 || f->group == 32) &&
-               (f->scale_bits == 6 || (f->scale_bits == 8 && !f->has_bias));
+        return has_code_bits(f) && f->scale == GB_F16 && (f->group == 16 || f->group == 32) &&
+               (f->scale_bits == 4 || f->scale_bits == 6 || (f->scale_bits == 8 && !f->has_bias));
     case GB_FORMAT_PROGRESSIVE:
-        return has_code_bits(f->bits) && f->bits < 8 && f->scale == GB_F16 && f->scale_bits == 8 &&
-               !f->has_bias && (f->group == 32 || f->group == 64 || f->group == 128);
+        return f->bits >= 4 && f->bits <= 6 && f->scale == GB_F16 && f->scale_bits == 8 && !f->has_bias &&
+               f->book == GB_BOOK_NONE && (f->group == 32 || f->group == 64 || f->group == 128);
     }
     return false;
 }
 
 bool gb_format_equal(const gb_format *a, const gb_format *b) {
     return a->kind == b->kind && a->bits == b->bits && a->has_bias == b->has_bias &&
-           a->scale_bits == b->scale_bits && a->scale == b->scale && a->group == b->group;
+           a->scale_bits == b->scale_bits && a->scale == b->scale && a->group == b->group &&
+           a->book == b->book;
 }
 
 bool gb_format_fits(const gb_format *format, uint64_t columns) {
@@ -89,7 +100,11 @@ double gb_format_bits_per_weight(const gb_format *format, uint64_t columns) {
 }
 
 const char *gb_format_text(const gb_format *format, char text[GB_FORMAT_TEXT]) {
-    char group[16] = "row", levels[8] = "";
+    char codes[16], group[16] = "row", levels[8] = "";
+    if (format->book != GB_BOOK_NONE)
+        snprintf(codes, sizeof codes, "%s", gb_book_name(format->book));
+    else
+        snprintf(codes, sizeof codes, "int%u", (unsigned)format->bits);
     if (format->group)
         snprintf(group, sizeof group, "g%u", (unsigned)format->group);
     if (format->kind == GB_FORMAT_TWO_LEVEL)
@@ -97,10 +112,10 @@ const char *gb_format_text(const gb_format *format, char text[GB_FORMAT_TEXT]) {
     if (format->kind == GB_FORMAT_DENSE)
         snprintf(text, GB_FORMAT_TEXT, "dense");
     else if (format->kind == GB_FORMAT_PROGRESSIVE)
-        snprintf(text, GB_FORMAT_TEXT, "int%u %s progressive", (unsigned)format->bits, group);
+        snprintf(text, GB_FORMAT_TEXT, "%s %s progressive", codes, group);
     else
-        snprintf(text, GB_FORMAT_TEXT, "int%u %s %s%s%s", (unsigned)format->bits, group,
-                 gb_dtype_name(format->scale), levels, format->has_bias ? "+bias" : "");
+        snprintf(text, GB_FORMAT_TEXT, "%s %s %s%s%s", codes, group, gb_dtype_name(format->scale), levels,
+                 format->has_bias ? "+bias" : "");
     return text;
 }
 
@@ -121,6 +136,7 @@ static gb_affine two_level_affine(const gb_format *format, const gb_planes *plan
     uint64_t super = group * format->group / GB_SUPER_GROUP;
     const uint8_t *scales = row_of(&planes->scales, data, row);
     gb_affine affine = {read_half(row_of(&planes->super_scales, data, row), super, GB_F16), 0};
+    affine.scale *= gb_book_unit(format->book);
     affine.scale *= format->scale_bits == 8 ? (float)(int8_t)scales[group]
                                             : (float)gb_get_code(scales, format->scale_bits, group);
     if (format->has_bias)
@@ -172,13 +188,12 @@ gb_affine gb_format_affine(const gb_format *format, const gb_planes *planes, con
 void gb_format_dequantize(const gb_format *format, const gb_planes *planes, const void *data, uint64_t row,
                           uint64_t first, uint64_t count, float *values) {
     const uint8_t *codes = row_of(&planes->codes, data, row);
-    int32_t center = gb_format_center(format);
     for (uint64_t i = 0; i < count;) {
         uint64_t group = (first + i) / planes->group, end = (group + 1) * planes->group - first;
         gb_affine affine = gb_format_affine(format, planes, data, row, group);
         for (; i < count && i < end; i++) {
-            int32_t code = (int32_t)gb_get_code(codes, format->bits, first + i) - center;
-            float product = affine.scale * (float)code;
+            int32_t integer = gb_format_integer(format, gb_get_code(codes, format->bits, first + i));
+            float product = affine.scale * (float)integer;
             values[i] = gb_format_has_offset(format) ? product + affine.bias : product;
         }
     }

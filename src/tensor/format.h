@@ -7,15 +7,15 @@
  *     one-level   w = scale * q + bias, or without a bias w = scale * (q - 2^(bits - 1))
  *     two-level   the same, with scale and bias themselves stored as small integers:
  *                 scale = super_scale * s, bias = -(super_bias * b), where the supers are f16 and shared by
- * 256 inputs. 6-bit s and b are unsigned; 8-bit s are signed and have no b.
+ * 256 inputs. 4- and 6-bit s and b are unsigned; 8-bit s are signed and have no b.
  *     progressive w = super_scale * ((q - zero) * s), where the super-scale is f16 and the row's, and zero
  * and s are small integers in one byte of a group, so that (q - zero) * s is an 8-bit integer (Lin et al.,
  * "QServe", 2024)
  *
- * q is unsigned, of 4, 5, 6 or 8 bits (progressive: not 8). Scale and bias are shared by a group of inputs,
- * neighbours in a row. One-level formats are those of MLX and hold GGUF's Q4_0, Q4_1, Q5_0, Q5_1 and Q8_0;
- * two-level ones hold its Q4_K, Q5_K and Q6_K. Every number is float32 once it is read, each product rounded
- * before it is added; of progressive formats all of them are exact.
+ * q is unsigned, of 2 to 6 or 8 bits (progressive: 4 to 6). Scale and bias are shared by a group of inputs,
+ * neighbours in a row. With a book (tensor/code_books.h) q is the number of one of its integers, which stands
+ * for q - 2^(bits - 1), and scales are in the book's unit; such a format has no bias. Every number is float32
+ * once it is read, each product rounded before it is added; of progressive formats all of them are exact.
  *
  * A constant's bytes are planes, each beginning at a multiple of 64 bytes from the constant's beginning, in
  * this order: codes; scales; biases; super-scales; super-biases. A plane that a format lacks is left out. A
@@ -27,6 +27,7 @@
 #define GUMBEL_TENSOR_FORMAT_H
 
 #include "base/anywhere.h"
+#include "tensor/code_books.h"
 #include "tensor/dtype.h"
 
 typedef enum gb_format_kind {
@@ -38,12 +39,13 @@ typedef enum gb_format_kind {
 
 typedef struct gb_format {
     gb_format_kind kind;
-    uint8_t bits;       /* of a code: 4, 5, 6, 8 */
+    uint8_t bits;       /* of a code: 2 .. 6, 8 */
     bool has_bias;      /* */
-    uint8_t scale_bits; /* two-level: 6 or 8; progressive: 8; else 0 */
+    uint8_t scale_bits; /* two-level: 4, 6 or 8; progressive: 8; else 0 */
     gb_dtype scale;     /* of scales and biases, or of the supers: f16 or bf16; of the supers: f16 */
-    uint32_t group;     /* inputs that share a scale. One-level: 32, 64, 128, or, for 8 bits, 0: the row.
-                         * Two-level: 16 or 32. Progressive: 32, 64 or 128 */
+    uint32_t group; /* inputs that share a scale. One-level: 32, 64, 128, with a book 16, or, for 8 bits, 0:
+                     * the row. Two-level: 16 or 32. Progressive: 32, 64 or 128 */
+    gb_code_book book; /* GB_BOOK_NONE, or one whose integers have that many bits' numbers */
 } gb_format;
 
 enum { GB_SUPER_GROUP = 256, GB_PLANE_ALIGNMENT = 64 };
@@ -78,11 +80,12 @@ bool gb_format_planes(const gb_format *format, uint64_t rows, uint64_t columns, 
 /* Bits per weight, scales and biases included; per row: of rows of that many inputs. */
 double gb_format_bits_per_weight(const gb_format *format, uint64_t columns);
 
-/* "int4 g64 f16+bias", "int8 row bf16", "int6 g16 f16x8", "int4 g32 progressive"; returns text. */
+/* "int4 g64 f16+bias", "int8 row bf16", "int6 g16 f16x8", "int4 g32 progressive", "e2m1 g32 bf16"; returns
+ * text. */
 enum { GB_FORMAT_TEXT = 48 };
 const char *gb_format_text(const gb_format *format, char text[GB_FORMAT_TEXT]);
 
-/* Code i of a row of codes of that many bits: 1, 2, 4, 5, 6, 8 or 16. */
+/* Code i of a row of codes of that many bits: 1 .. 6, 8 or 16. */
 GB_ANYWHERE uint32_t gb_get_code(const uint8_t *codes, uint32_t bits, uint64_t i) {
     uint64_t bit = i * bits;
     uint32_t low = codes[bit / 8], shift = (uint32_t)(bit % 8);
@@ -151,9 +154,17 @@ static inline bool gb_format_has_offset(const gb_format *format) {
     return format->has_bias || format->kind == GB_FORMAT_PROGRESSIVE;
 }
 
-/* What is taken from a code: 2^(bits - 1) without an offset, else 0. */
+/* What is taken from a code: 2^(bits - 1) without an offset, else 0. Of no meaning with a book. */
 static inline int32_t gb_format_center(const gb_format *format) {
     return gb_format_has_offset(format) ? 0 : 1 << (format->bits - 1);
+}
+
+/* What the scale is multiplied by: the code less its center, or the book's integer. */
+GB_ANYWHERE int32_t gb_format_integer(const gb_format *format, uint32_t code) {
+    const bool has_offset = format->has_bias || format->kind == GB_FORMAT_PROGRESSIVE;
+    if (format->book != GB_BOOK_NONE)
+        return gb_book_integer(gb_book_integers(format->book), code);
+    return (int32_t)code - (has_offset ? 0 : 1 << (format->bits - 1));
 }
 
 /* Whether each weight is an 8-bit integer times one number of its row, so that sums of its products with

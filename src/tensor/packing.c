@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { LOW_BITS = 4, STEP_COLUMNS = 4 };
+enum { STEP_COLUMNS = 4 };
 
 /* ---- The interleaved packing --------------------------------------------------------------------------- */
 
@@ -23,19 +23,20 @@ bool gb_packing_interleaved(const gb_format *format, uint64_t rows, uint64_t col
     *packing = (gb_packing){.block_rows = GB_INTERLEAVED_ROWS};
     if (format->kind == GB_FORMAT_DENSE || !gb_format_valid(format) || !gb_format_fits(format, columns))
         return false;
+    const uint32_t low_bits = gb_low_bits(format->bits);
     if (format->bits == 8)
         packing->codes = gb_layout_interleaved(GB_INTERLEAVED_ROWS, STEP_COLUMNS);
     else
-        packing->codes = interleaved_pieces(LOW_BITS, STEP_COLUMNS);
-    if (format->bits == 5 || format->bits == 6)
-        packing->high_codes = interleaved_pieces(format->bits - LOW_BITS, STEP_COLUMNS);
+        packing->codes = interleaved_pieces(low_bits, STEP_COLUMNS);
+    if (format->bits > low_bits)
+        packing->high_codes = interleaved_pieces(format->bits - low_bits, STEP_COLUMNS);
     packing->scales = gb_layout_interleaved(GB_INTERLEAVED_ROWS, 1);
     if (gb_format_supers(format, columns) > 0) {
         packing->supers = packing->scales;
-        if (format->scale_bits == 6) {
-            packing->scales = interleaved_pieces(LOW_BITS, 1);
+        if (format->scale_bits < 8)
+            packing->scales = interleaved_pieces(4, 1);
+        if (format->scale_bits == 6)
             packing->high_scales = interleaved_pieces(2, 1);
-        }
     }
     return gb_packing_fits(packing, format, rows, columns);
 }
@@ -68,7 +69,7 @@ static gb_layout fragment_scales(void) {
 bool gb_packing_fragments(const gb_format *format, uint64_t rows, uint64_t columns, gb_packing *packing) {
     *packing = (gb_packing){.block_rows = GB_FRAGMENT_ROWS};
     if (format->kind != GB_FORMAT_ONE_LEVEL || (format->bits != 4 && format->bits != 8) ||
-        !gb_format_valid(format) || !gb_format_fits(format, columns))
+        format->book != GB_BOOK_NONE || !gb_format_valid(format) || !gb_format_fits(format, columns))
         return false;
     packing->codes = fragment_codes(8 / format->bits);
     packing->scales = fragment_scales();
@@ -151,8 +152,9 @@ static bool numbers_fit(const numbers *n, uint32_t rows) {
         return n->layout->part_count == 0 && n->high->part_count == 0;
     if (n->high->part_count == 0)
         return gb_layout_fits(n->layout, rows, n->columns, n->bits);
-    return (n->bits == 5 || n->bits == 6) && gb_layout_fits(n->layout, rows, n->columns, LOW_BITS) &&
-           gb_layout_fits(n->high, rows, n->columns, n->bits - LOW_BITS);
+    const uint32_t low_bits = gb_low_bits(n->bits);
+    return n->bits > low_bits && gb_layout_fits(n->layout, rows, n->columns, low_bits) &&
+           gb_layout_fits(n->high, rows, n->columns, n->bits - low_bits);
 }
 
 bool gb_packing_fits(const gb_packing *packing, const gb_format *format, uint64_t rows, uint64_t columns) {
@@ -184,33 +186,33 @@ static gb_layout_blocks blocks_of(const gb_packing *packing, const numbers *n, u
 }
 
 /* Of a block: where its high bits begin. */
-static uint64_t low_bytes(const gb_layout_blocks *blocks) {
-    return blocks->rows * blocks->columns * LOW_BITS / 8;
+static uint64_t low_bytes(const gb_layout_blocks *blocks, const numbers *n) {
+    return blocks->rows * blocks->columns * gb_low_bits(n->bits) / 8;
 }
 
 static gb_layout_bits high_bits(const numbers *n) {
-    return (gb_layout_bits){n->bits, LOW_BITS, n->bits - LOW_BITS};
+    return (gb_layout_bits){n->bits, gb_low_bits(n->bits), n->bits - gb_low_bits(n->bits)};
 }
 
 void gb_pack_rows(const gb_packing *packing, const gb_format *format, gb_plane_kind kind, uint64_t rows,
                   uint64_t columns, const uint8_t *canonical, uint8_t *packed) {
     numbers n = numbers_of(packing, format, kind, columns);
     gb_layout_blocks blocks = blocks_of(packing, &n, rows);
-    gb_layout_bits bits = {n.bits, 0, n.high->part_count ? LOW_BITS : n.bits};
+    gb_layout_bits bits = {n.bits, 0, n.high->part_count ? gb_low_bits(n.bits) : n.bits};
     gb_layout_pack_bits(n.layout, &blocks, bits, canonical, packed);
     if (n.high->part_count)
-        gb_layout_pack_bits(n.high, &blocks, high_bits(&n), canonical, packed + low_bytes(&blocks));
+        gb_layout_pack_bits(n.high, &blocks, high_bits(&n), canonical, packed + low_bytes(&blocks, &n));
 }
 
 void gb_unpack_rows(const gb_packing *packing, const gb_format *format, gb_plane_kind kind, uint64_t rows,
                     uint64_t columns, const uint8_t *packed, uint8_t *canonical) {
     numbers n = numbers_of(packing, format, kind, columns);
     gb_layout_blocks blocks = blocks_of(packing, &n, rows);
-    gb_layout_bits bits = {n.bits, 0, n.high->part_count ? LOW_BITS : n.bits};
+    gb_layout_bits bits = {n.bits, 0, n.high->part_count ? gb_low_bits(n.bits) : n.bits};
     memset(canonical, 0, blocks.count * blocks.packed_bytes);
     gb_layout_unpack_bits(n.layout, &blocks, bits, packed, canonical);
     if (n.high->part_count)
-        gb_layout_unpack_bits(n.high, &blocks, high_bits(&n), packed + low_bytes(&blocks), canonical);
+        gb_layout_unpack_bits(n.high, &blocks, high_bits(&n), packed + low_bytes(&blocks, &n), canonical);
 }
 
 typedef void (*rearrange_rows)(const gb_packing *packing, const gb_format *format, gb_plane_kind kind,

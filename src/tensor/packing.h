@@ -6,9 +6,9 @@
  * the canonical one, and can be packed block by block while it is written.
  *
  * Within a block's share of a plane the numbers stand in the order of the plane's layout, which is that of a
- * matrix [block_rows, columns of the plane]. Where a plane has a second, `high`, layout, the low 4 bits of
- * all numbers of the block come first, in the order of the first layout, and after them the remaining bits,
- * in the order of the second. Biases have the layouts of the scales.
+ * matrix [block_rows, columns of the plane]. Where a plane has a second, `high`, layout, the low bits of all
+ * numbers of the block (gb_low_bits) come first, in the order of the first layout, and after them the
+ * remaining bits, in the order of the second. Biases have the layouts of the scales.
  */
 #ifndef GUMBEL_TENSOR_PACKING_H
 #define GUMBEL_TENSOR_PACKING_H
@@ -25,17 +25,22 @@ typedef struct gb_packing {
 
 /* The packing that CPU kernels read, the same for every instruction set. Blocks have 16 rows, which become
  * the lanes: four neighbouring columns of one row are four bytes (4-bit codes: in the low nibbles columns
- * c .. c + 3, in the high ones c + 4 .. c + 7), then come the same columns of the next row. High bits: byte j
- * of row r has, from its lowest bits on, those of columns j, j + 4, j + 8 and so on. Scales: those of 16 rows
- * for a group, then the next group's; of 6 bits, low nibbles hold an even group and high ones the odd group
- * after it, and the byte of high bits those of four groups. Bytes of progressive groups, and super-scales:
- * those of 16 rows for a group, or the row, one after the other.
+ * c .. c + 3, in the high ones c + 4 .. c + 7), then come the same columns of the next row. Pairs of bits and
+ * high bits: byte j of row r has, from its lowest bits on, those of columns j, j + 4, j + 8 and so on.
+ * Scales: those of 16 rows for a group, then the next group's; of 4 and 6 bits, low nibbles hold an even
+ * group and high ones the odd group after it, and the byte of high bits those of four groups. Bytes of
+ * progressive groups, and super-scales: those of 16 rows for a group, or the row, one after the other.
  *
  * False where the matrix cannot have it: 16 divides the rows, and the columns are whole steps (of 4 columns
- * for 8-bit codes, 8 for 4-bit, 16 for 6-bit, 32 for 5-bit ones). */
+ * for 8-bit codes, 8 for 4-bit, 16 for 2- and 6-bit, 32 for 3- and 5-bit ones). */
 bool gb_packing_interleaved(const gb_format *format, uint64_t rows, uint64_t columns, gb_packing *packing);
 
 enum { GB_INTERLEAVED_ROWS = 16 };
+
+/* The bits of a number of that many that stand in the first layout of a plane of two. */
+static inline uint32_t gb_low_bits(uint32_t bits) {
+    return bits >= 8 ? bits : bits >= 4 ? 4 : 2;
+}
 
 /* The packing that kernels for tensor cores read: each lane of a warp finds side by side what it has of a
  * [16, 16] operand. Blocks have 16 rows. With r = lane / 4 and t = lane % 4, the 32 lanes of 16 bytes each
@@ -45,7 +50,8 @@ enum { GB_INTERLEAVED_ROWS = 16 };
  * i), (row r + 8, unit i); after 512 bytes comes the next unit. Scales and biases: of a group those of rows
  * 0, 8, 1, 9 .. 7, 15, then those of the next group.
  *
- * False where the matrix cannot have it: one level of scales, codes of 4 or 8 bits, 16 divides the rows, and
+ * False where the matrix cannot have it: one level of scales for 32 inputs or more, codes of 4 or 8 bits and
+ * no book, 16 divides the rows, and
  * the columns are whole steps (of 64 columns for 4-bit codes, 32 for 8-bit ones). */
 bool gb_packing_fragments(const gb_format *format, uint64_t rows, uint64_t columns, gb_packing *packing);
 

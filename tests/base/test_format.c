@@ -27,7 +27,12 @@
 #define PROGRESSIVE(code_bits, size)                                                                         \
     { .kind = GB_FORMAT_PROGRESSIVE, .bits = (code_bits), .scale_bits = 8, .scale = GB_F16, .group = (size) }
 
-/* Sizes are GGUF's own where a format holds one of its types, MLX's where it holds one of those. */
+#define BOOK(kind_of, code_bits, sub_bits, dtype, size, code_book)                                           \
+    {                                                                                                        \
+        .kind = (kind_of), .bits = (code_bits), .scale_bits = (sub_bits), .scale = (dtype), .group = (size), \
+        .book = (code_book)                                                                                  \
+    }
+
 static const struct format_case {
     gb_format format;
     const char *text;
@@ -44,6 +49,17 @@ static const struct format_case {
     {TWO(4, true, 6, 32), "int4 g32 f16x6+bias", 4.5},
     {TWO(5, true, 6, 32), "int5 g32 f16x6+bias", 5.5},
     {TWO(6, false, 8, 16), "int6 g16 f16x8", 6.5625},
+    {ONE(2, false, GB_F16, 128), "int2 g128 f16", 2.125},
+    {TWO(2, true, 4, 16), "int2 g16 f16x4+bias", 2.625},
+    {TWO(3, false, 8, 16), "int3 g16 f16x8", 3.5625},
+    {BOOK(GB_FORMAT_ONE_LEVEL, 4, 0, GB_BF16, 32, GB_BOOK_E2M1), "e2m1 g32 bf16", 4.5},
+    {BOOK(GB_FORMAT_ONE_LEVEL, 4, 0, GB_BF16, 16, GB_BOOK_E2M1), "e2m1 g16 bf16", 5.0},
+    {BOOK(GB_FORMAT_ONE_LEVEL, 4, 0, GB_F16, 32, GB_BOOK_IQ4), "iq4 g32 f16", 4.5},
+    {BOOK(GB_FORMAT_TWO_LEVEL, 4, 8, GB_F16, 32, GB_BOOK_IQ4), "iq4 g32 f16x8", 4.3125},
+    {BOOK(GB_FORMAT_TWO_LEVEL, 4, 8, GB_F16, 32, GB_BOOK_IQ3XXS), "iq3xxs g32 f16x8", 4.3125},
+    {BOOK(GB_FORMAT_TWO_LEVEL, 4, 8, GB_F16, 32, GB_BOOK_IQ3S), "iq3s g32 f16x8", 4.3125},
+    {BOOK(GB_FORMAT_TWO_LEVEL, 3, 8, GB_F16, 16, GB_BOOK_IQ2), "iq2 g16 f16x8", 3.5625},
+    {BOOK(GB_FORMAT_TWO_LEVEL, 3, 8, GB_F16, 32, GB_BOOK_IQ1), "iq1 g32 f16x8", 3.3125},
     {PROGRESSIVE(4, 32), "int4 g32 progressive", 4.28125},
     {PROGRESSIVE(4, 64), "int4 g64 progressive", 4.15625},
     {PROGRESSIVE(5, 32), "int5 g32 progressive", 5.28125},
@@ -68,7 +84,7 @@ static void texts_and_sizes(void **unused) {
 static void other_formats_are_invalid(void **unused) {
     (void)unused;
     static const gb_format bad[] = {
-        ONE(3, true, GB_F16, 32),
+        ONE(1, true, GB_F16, 32),
         ONE(7, true, GB_F16, 32),
         ONE(16, true, GB_F16, 32),
         ONE(4, true, GB_F32, 32),
@@ -76,7 +92,21 @@ static void other_formats_are_invalid(void **unused) {
         ONE(4, true, GB_F16, 0),
         ONE(8, true, GB_F16, 256),
         TWO(4, true, 6, 64),
-        TWO(4, true, 4, 32),
+        TWO(4, true, 5, 32),
+        BOOK(GB_FORMAT_DENSE, 0, 0, GB_DTYPE_NONE, 0, GB_BOOK_E2M1),
+        BOOK(GB_FORMAT_ONE_LEVEL, 3, 0, GB_F16, 32, GB_BOOK_E2M1),
+        BOOK(GB_FORMAT_ONE_LEVEL, 8, 0, GB_F16, 0, GB_BOOK_E2M1),
+        BOOK(GB_FORMAT_ONE_LEVEL, 4, 0, GB_F16, 32, GB_BOOK_IQ3XXS), /* its unit is not 1 */
+        BOOK(GB_FORMAT_TWO_LEVEL, 4, 8, GB_F16, 32, GB_BOOK_IQ1),
+        BOOK(GB_FORMAT_TWO_LEVEL, 4, 8, GB_F16, 32, GB_BOOK_COUNT),
+        BOOK(GB_FORMAT_PROGRESSIVE, 4, 8, GB_F16, 32, GB_BOOK_IQ4),
+        {.kind = GB_FORMAT_ONE_LEVEL,
+         .bits = 4,
+         .has_bias = true,
+         .scale = GB_F16,
+         .group = 32,
+         .book = GB_BOOK_IQ4},
+        PROGRESSIVE(3, 32),
         TWO(6, true, 8, 16),
         {.kind = GB_FORMAT_DENSE, .bits = 4},
         PROGRESSIVE(8, 32),
@@ -168,6 +198,25 @@ static double half_at(const gb_plane *plane, const uint8_t *data, uint64_t row, 
     return (double)(dtype == GB_BF16 ? gb_float_from_bf16(half) : gb_float_from_f16(half));
 }
 
+/* The books as their formats' own documents have them. */
+static double integer_of(gb_code_book book, int q) {
+    static const int magnitudes[] = {0, 1, 2, 3, 4, 6, 8, 12}, quarters[] = {4, 12, 20, 28, 36, 44, 52, 62};
+    static const int iq4[] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+    static const int iq2[] = {8, 25, 43, 0, -8, -25, -43, 0}, iq1[] = {-7, 1, 9, 0, -9, -1, 7, 0};
+    switch (book) {
+    case GB_BOOK_E2M1:
+        return q < 8 ? magnitudes[q] : -magnitudes[q - 8];
+    case GB_BOOK_IQ4:
+        return iq4[q];
+    case GB_BOOK_IQ3XXS:
+        return (q < 8 ? quarters[q] : -quarters[q - 8]) / 4.0;
+    case GB_BOOK_IQ3S:
+        return 2 * q - 15;
+    default:
+        return (book == GB_BOOK_IQ2 ? iq2[q] : iq1[q]) / 8.0;
+    }
+}
+
 /* The definition in the header, in double. */
 static double defined_weight(const gb_format *f, const gb_planes *p, const uint8_t *data, uint64_t row,
                              uint64_t i) {
@@ -175,6 +224,8 @@ static double defined_weight(const gb_format *f, const gb_planes *p, const uint8
     double q = number_at(&p->codes, data, row, f->bits, i), scale, bias;
     if (f->kind == GB_FORMAT_ONE_LEVEL) {
         scale = half_at(&p->scales, data, row, group, f->scale);
+        if (f->book != GB_BOOK_NONE)
+            return scale * integer_of(f->book, (int)q);
         bias = f->has_bias ? half_at(&p->biases, data, row, group, f->scale) : -scale * exp2(f->bits - 1);
         return scale * q + bias;
     }
@@ -186,6 +237,8 @@ static double defined_weight(const gb_format *f, const gb_planes *p, const uint8
     if (f->scale_bits == 8 && s > 127)
         s -= 256;
     scale = half_at(&p->super_scales, data, row, i / 256, GB_F16) * s;
+    if (f->book != GB_BOOK_NONE)
+        return scale * integer_of(f->book, (int)q);
     bias = f->has_bias ? -half_at(&p->super_biases, data, row, i / 256, GB_F16) *
                              number_at(&p->biases, data, row, f->scale_bits, group)
                        : -scale * exp2(f->bits - 1);

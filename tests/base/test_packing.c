@@ -12,13 +12,24 @@
 #include <cmocka.h>
 
 static const gb_format FORMATS[] = {
-    {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 64},     {GB_FORMAT_ONE_LEVEL, 4, false, 0, GB_BF16, 32},
-    {GB_FORMAT_ONE_LEVEL, 5, true, 0, GB_F16, 32},     {GB_FORMAT_ONE_LEVEL, 6, true, 0, GB_F16, 128},
-    {GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 64},    {GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_BF16, 0},
-    {GB_FORMAT_TWO_LEVEL, 4, true, 6, GB_F16, 32},     {GB_FORMAT_TWO_LEVEL, 5, true, 6, GB_F16, 32},
-    {GB_FORMAT_TWO_LEVEL, 6, false, 8, GB_F16, 16},    {GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32},
-    {GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 64},  {GB_FORMAT_PROGRESSIVE, 5, false, 8, GB_F16, 32},
-    {GB_FORMAT_PROGRESSIVE, 6, false, 8, GB_F16, 128},
+    {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 64, 0},
+    {GB_FORMAT_ONE_LEVEL, 4, false, 0, GB_BF16, 32, 0},
+    {GB_FORMAT_ONE_LEVEL, 5, true, 0, GB_F16, 32, 0},
+    {GB_FORMAT_ONE_LEVEL, 6, true, 0, GB_F16, 128, 0},
+    {GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 64, 0},
+    {GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_BF16, 0, 0},
+    {GB_FORMAT_TWO_LEVEL, 4, true, 6, GB_F16, 32, 0},
+    {GB_FORMAT_TWO_LEVEL, 5, true, 6, GB_F16, 32, 0},
+    {GB_FORMAT_TWO_LEVEL, 6, false, 8, GB_F16, 16, 0},
+    {GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32, 0},
+    {GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 64, 0},
+    {GB_FORMAT_PROGRESSIVE, 5, false, 8, GB_F16, 32, 0},
+    {GB_FORMAT_PROGRESSIVE, 6, false, 8, GB_F16, 128, 0},
+    {GB_FORMAT_ONE_LEVEL, 2, false, 0, GB_F16, 128, 0},
+    {GB_FORMAT_TWO_LEVEL, 2, true, 4, GB_F16, 16, 0},
+    {GB_FORMAT_TWO_LEVEL, 3, false, 8, GB_F16, 16, 0},
+    {GB_FORMAT_ONE_LEVEL, 4, false, 0, GB_BF16, 16, GB_BOOK_E2M1},
+    {GB_FORMAT_TWO_LEVEL, 4, false, 8, GB_F16, 32, GB_BOOK_IQ4},
 };
 
 enum { FORMAT_COUNT = sizeof FORMATS / sizeof *FORMATS, ROWS = 48, COLUMNS = 512 };
@@ -54,7 +65,8 @@ static void assert_undone(const gb_format *format, make_packing make) {
 }
 
 static bool has_fragments(const gb_format *format) {
-    return format->kind == GB_FORMAT_ONE_LEVEL && (format->bits == 4 || format->bits == 8);
+    return format->kind == GB_FORMAT_ONE_LEVEL && (format->bits == 4 || format->bits == 8) &&
+           format->book == GB_BOOK_NONE;
 }
 
 static void test_unpacking_undoes(void **state) {
@@ -66,18 +78,21 @@ static void test_unpacking_undoes(void **state) {
     }
 }
 
+/* Bits of a code, of which a byte has those of columns 4 apart. */
+static uint32_t piece_at(const uint8_t *bytes, uint32_t bits, uint32_t row, uint32_t column) {
+    const uint32_t step = 32 / bits, byte = bytes[column / step * 64 + row % 16 * 4 + column % 4];
+    return byte >> (column % step / 4 * bits) & ((1u << bits) - 1);
+}
+
 /* The code of a packed plane, by the words of packing.h. */
 static uint32_t code_at(const gb_format *format, const uint8_t *codes, uint64_t row_bytes, uint32_t row,
                         uint32_t column) {
     const uint8_t *block = codes + row / 16 * 16 * row_bytes;
     if (format->bits == 8)
         return block[column / 4 * 64 + row % 16 * 4 + column % 4];
-    uint32_t low = block[column / 8 * 64 + row % 16 * 4 + column % 4] >> (column % 8 / 4 * 4) & 15;
-    if (format->bits == 4)
-        return low;
-    uint32_t bits = format->bits - 4u, step = 32 / bits, mask = (1u << bits) - 1;
-    uint32_t high = block[16 * COLUMNS / 2 + column / step * 64 + row % 16 * 4 + column % 4];
-    return low | (high >> (column % step / 4 * bits) & mask) << 4;
+    const uint32_t low_bits = format->bits < 4 ? 2 : 4, bits = format->bits - low_bits;
+    const uint32_t low = piece_at(block, low_bits, row, column);
+    return bits ? low | piece_at(block + 2 * COLUMNS * low_bits, bits, row, column) << low_bits : low;
 }
 
 /* Group bytes and super-scales: those of 16 rows for a group, or the row, one after the other. */
@@ -153,9 +168,9 @@ static void test_fragments_order(void **state) {
 /* Tiles of 128 rows and columns, by the words of packing.h. */
 static void test_tiles_order(void **state) {
     (void)state;
-    static const gb_format formats[] = {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32},
-                                        {GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 64},
-                                        {GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 128}};
+    static const gb_format formats[] = {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32, 0},
+                                        {GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 64, 0},
+                                        {GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 128, 0}};
     enum { TILED_ROWS = 256, TILED_COLUMNS = 384, BLOCKS = TILED_COLUMNS / 128 };
     for (size_t f = 0; f < sizeof formats / sizeof *formats; f++) {
         gb_packing packing;
@@ -202,6 +217,8 @@ static void test_what_does_not_fit(void **state) {
     assert_false(gb_packing_tiles(&FORMATS[9], 48, 512, &packing));
     assert_false(gb_packing_tiles(&FORMATS[9], 128, 480, &packing));
     assert_false(gb_packing_tiles(&FORMATS[11], 128, 512, &packing));
+    assert_false(gb_packing_fragments(&FORMATS[13], 48, 512, &packing));
+    assert_false(gb_packing_fragments(&FORMATS[16], 48, 512, &packing));
     assert_true(gb_packing_fragments(&FORMATS[5], 48, 96, &packing));
     assert_true(gb_packing_interleaved(&FORMATS[5], 48, 516, &packing));
     gb_packing other = packing;

@@ -8,23 +8,40 @@
 #include "cpu/kernel_check.h"
 
 static const gb_format formats[] = {
-    {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 64},   {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, 32},
-    {GB_FORMAT_ONE_LEVEL, 4, false, 0, GB_F16, 128}, {GB_FORMAT_ONE_LEVEL, 5, true, 0, GB_BF16, 32},
-    {GB_FORMAT_ONE_LEVEL, 5, false, 0, GB_F16, 64},  {GB_FORMAT_ONE_LEVEL, 6, true, 0, GB_F16, 128},
-    {GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 32},  {GB_FORMAT_ONE_LEVEL, 8, true, 0, GB_BF16, 64},
-    {GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 0},   {GB_FORMAT_ONE_LEVEL, 8, true, 0, GB_F16, 0},
-    {GB_FORMAT_TWO_LEVEL, 4, true, 6, GB_F16, 32},   {GB_FORMAT_TWO_LEVEL, 5, true, 6, GB_F16, 32},
-    {GB_FORMAT_TWO_LEVEL, 6, false, 8, GB_F16, 16},
+    {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 64, 0},
+    {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, 32, 0},
+    {GB_FORMAT_ONE_LEVEL, 4, false, 0, GB_F16, 128, 0},
+    {GB_FORMAT_ONE_LEVEL, 5, true, 0, GB_BF16, 32, 0},
+    {GB_FORMAT_ONE_LEVEL, 5, false, 0, GB_F16, 64, 0},
+    {GB_FORMAT_ONE_LEVEL, 6, true, 0, GB_F16, 128, 0},
+    {GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 32, 0},
+    {GB_FORMAT_ONE_LEVEL, 8, true, 0, GB_BF16, 64, 0},
+    {GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 0, 0},
+    {GB_FORMAT_ONE_LEVEL, 8, true, 0, GB_F16, 0, 0},
+    {GB_FORMAT_TWO_LEVEL, 4, true, 6, GB_F16, 32, 0},
+    {GB_FORMAT_TWO_LEVEL, 5, true, 6, GB_F16, 32, 0},
+    {GB_FORMAT_TWO_LEVEL, 6, false, 8, GB_F16, 16, 0},
+    {GB_FORMAT_ONE_LEVEL, 2, false, 0, GB_F16, 128, 0},
+    {GB_FORMAT_TWO_LEVEL, 2, true, 4, GB_F16, 16, 0},
+    {GB_FORMAT_TWO_LEVEL, 3, false, 8, GB_F16, 16, 0},
+    {GB_FORMAT_ONE_LEVEL, 4, false, 0, GB_BF16, 32, GB_BOOK_E2M1},
+    {GB_FORMAT_ONE_LEVEL, 4, false, 0, GB_BF16, 16, GB_BOOK_E2M1},
+    {GB_FORMAT_ONE_LEVEL, 4, false, 0, GB_F16, 32, GB_BOOK_IQ4},
+    {GB_FORMAT_TWO_LEVEL, 4, false, 8, GB_F16, 32, GB_BOOK_IQ4},
+    {GB_FORMAT_TWO_LEVEL, 4, false, 8, GB_F16, 32, GB_BOOK_IQ3XXS},
+    {GB_FORMAT_TWO_LEVEL, 4, false, 8, GB_F16, 32, GB_BOOK_IQ3S},
+    {GB_FORMAT_TWO_LEVEL, 3, false, 8, GB_F16, 16, GB_BOOK_IQ2},
+    {GB_FORMAT_TWO_LEVEL, 3, false, 8, GB_F16, 32, GB_BOOK_IQ1},
 };
 enum { FORMATS = sizeof formats / sizeof *formats };
 
 /* Formats whose products are exact sums. */
 static const gb_format integer_formats[] = {
-    {GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32},  {GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 64},
-    {GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 128}, {GB_FORMAT_PROGRESSIVE, 5, false, 8, GB_F16, 32},
-    {GB_FORMAT_PROGRESSIVE, 5, false, 8, GB_F16, 64},  {GB_FORMAT_PROGRESSIVE, 6, false, 8, GB_F16, 32},
-    {GB_FORMAT_PROGRESSIVE, 6, false, 8, GB_F16, 128}, {GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 0},
-    {GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_BF16, 0},
+    {GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32, 0},  {GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 64, 0},
+    {GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 128, 0}, {GB_FORMAT_PROGRESSIVE, 5, false, 8, GB_F16, 32, 0},
+    {GB_FORMAT_PROGRESSIVE, 5, false, 8, GB_F16, 64, 0},  {GB_FORMAT_PROGRESSIVE, 6, false, 8, GB_F16, 32, 0},
+    {GB_FORMAT_PROGRESSIVE, 6, false, 8, GB_F16, 128, 0}, {GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 0, 0},
+    {GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_BF16, 0, 0},
 };
 enum { INTEGER_FORMATS = sizeof integer_formats / sizeof *integer_formats };
 

@@ -55,9 +55,9 @@ static size_t fetched_by_all(const product *p, size_t count) {
 
 static void shares_make_up_the_weight(void **state) {
     (void)state;
-    static const gb_format formats[] = {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, 64},
-                                        {GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 0},
-                                        {GB_FORMAT_TWO_LEVEL, 6, false, 8, GB_F16, 16}};
+    static const gb_format formats[] = {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, 64, 0},
+                                        {GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 0, 0},
+                                        {GB_FORMAT_TWO_LEVEL, 6, false, 8, GB_F16, 16, 0}};
     product p;
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
         make_product(&p, 1, &formats[i]);

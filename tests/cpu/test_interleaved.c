@@ -10,9 +10,9 @@
 
 /* Rare combinations, beside the formats of random_matrix.h. */
 static const gb_format more_formats[] = {
-    {GB_FORMAT_TWO_LEVEL, 5, true, 6, GB_F16, 16},  {GB_FORMAT_TWO_LEVEL, 4, false, 8, GB_F16, 32},
-    {GB_FORMAT_TWO_LEVEL, 8, true, 6, GB_F16, 16},  {GB_FORMAT_TWO_LEVEL, 6, false, 6, GB_F16, 32},
-    {GB_FORMAT_ONE_LEVEL, 6, false, 0, GB_F16, 32}, {GB_FORMAT_ONE_LEVEL, 8, true, 0, GB_BF16, 128},
+    {GB_FORMAT_TWO_LEVEL, 5, true, 6, GB_F16, 16, 0},  {GB_FORMAT_TWO_LEVEL, 4, false, 8, GB_F16, 32, 0},
+    {GB_FORMAT_TWO_LEVEL, 8, true, 6, GB_F16, 16, 0},  {GB_FORMAT_TWO_LEVEL, 6, false, 6, GB_F16, 32, 0},
+    {GB_FORMAT_ONE_LEVEL, 6, false, 0, GB_F16, 32, 0}, {GB_FORMAT_ONE_LEVEL, 8, true, 0, GB_BF16, 128, 0},
 };
 enum { MORE_FORMATS = sizeof more_formats / sizeof *more_formats };
 

@@ -60,7 +60,7 @@ static float defined_output(const gb_quantized_matrix *m, const float *x, size_t
         int64_t product = 0, sum = 0;
         for (size_t k = first; k < end && sx > 0; k++) {
             int32_t c = (int32_t)nearbyintf(x[k] / sx);
-            product += c * ((int32_t)gb_get_code(codes, m->format.bits, k) - gb_format_center(&m->format));
+            product += c * gb_format_integer(&m->format, gb_get_code(codes, m->format.bits, k));
             sum += c;
         }
         gb_affine affine = gb_format_affine(&m->format, &m->planes, m->data, row, first / m->planes.group);

@@ -10,23 +10,27 @@
 enum { TOKENS = 7 };
 
 static const matrix_case cases[] = {
-    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32}, 128, 128, 128, false},
-    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 64}, 256, 384, 128, false},
-    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 128}, 128, 640, 0, false},
-    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32}, 256, 512, 256, false},
-    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32}, 128, 576, 64, false}, /* rows are too odd for tiles */
-    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 64}, 21, 320, 4, false},
-    {{GB_FORMAT_PROGRESSIVE, 5, false, 8, GB_F16, 32}, 17, 160, 2, false},
-    {{GB_FORMAT_PROGRESSIVE, 6, false, 8, GB_F16, 64}, 128, 128, 16, false},
-    {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 0}, 33, 77, 0, false},
-    {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 0}, 33, 72, 8, false},
-    {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_BF16, 0}, 16, 576, 64, false},
-    {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 64}, 21, 320, 0, false},
-    {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 64}, 48, 320, 0, true},
-    {{GB_FORMAT_ONE_LEVEL, 4, false, 0, GB_BF16, 128}, 32, 384, 128, true},
-    {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 64}, 32, 192, 0, true},
-    {{GB_FORMAT_ONE_LEVEL, 8, true, 0, GB_F16, 32}, 16, 96, 32, true},
-    {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 0}, 16, 160, 0, true},
+    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32, 0}, 128, 128, 128, false},
+    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 64, 0}, 256, 384, 128, false},
+    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 128, 0}, 128, 640, 0, false},
+    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32, 0}, 256, 512, 256, false},
+    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32, 0},
+     128,
+     576,
+     64,
+     false}, /* rows are too odd for tiles */
+    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 64, 0}, 21, 320, 4, false},
+    {{GB_FORMAT_PROGRESSIVE, 5, false, 8, GB_F16, 32, 0}, 17, 160, 2, false},
+    {{GB_FORMAT_PROGRESSIVE, 6, false, 8, GB_F16, 64, 0}, 128, 128, 16, false},
+    {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 0, 0}, 33, 77, 0, false},
+    {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 0, 0}, 33, 72, 8, false},
+    {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_BF16, 0, 0}, 16, 576, 64, false},
+    {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 64, 0}, 21, 320, 0, false},
+    {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 64, 0}, 48, 320, 0, true},
+    {{GB_FORMAT_ONE_LEVEL, 4, false, 0, GB_BF16, 128, 0}, 32, 384, 128, true},
+    {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 64, 0}, 32, 192, 0, true},
+    {{GB_FORMAT_ONE_LEVEL, 8, true, 0, GB_F16, 32, 0}, 16, 96, 32, true},
+    {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 0, 0}, 16, 160, 0, true},
 };
 
 static void define_row(const matrix *m, size_t row, float scale, float *y) {

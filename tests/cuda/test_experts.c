@@ -174,17 +174,17 @@ typedef struct mixture {
 } mixture;
 
 /* Those of MLX and of gumbel's quantizer, and GGUF's Q4_0 and Q4_1. */
-static const gb_format bf16_64 = {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, 64},
-                       f16_64 = {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 64},
-                       centered_64 = {GB_FORMAT_ONE_LEVEL, 4, false, 0, GB_F16, 64},
-                       bf16_32 = {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, 32},
-                       q4_0 = {GB_FORMAT_ONE_LEVEL, 4, false, 0, GB_F16, 32},
-                       q4_1 = {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 32};
+static const gb_format bf16_64 = {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, 64, 0},
+                       f16_64 = {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 64, 0},
+                       centered_64 = {GB_FORMAT_ONE_LEVEL, 4, false, 0, GB_F16, 64, 0},
+                       bf16_32 = {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, 32, 0},
+                       q4_0 = {GB_FORMAT_ONE_LEVEL, 4, false, 0, GB_F16, 32, 0},
+                       q4_1 = {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 32, 0};
 
 /* Those with exact sums. */
-static const gb_format exact_32 = {GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32},
-                       exact_64 = {GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 64},
-                       exact_128 = {GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 128};
+static const gb_format exact_32 = {GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32, 0},
+                       exact_64 = {GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 64, 0},
+                       exact_128 = {GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 128, 0};
 
 /* Of rows in groups of 32 a warp has one, two or four groups, and the last part fewer than others. Rows of
  * more than 2048 columns are two rounds. */
@@ -577,8 +577,8 @@ static void leaves_large_exact_ones(void **state) {
 /* Codes of 8 bits, and groups of 128, are launched one by one. */
 static void leaves_other_formats(void **state) {
     (void)state;
-    static const gb_format q8_0 = {GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 32},
-                           bf16_128 = {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, 128};
+    static const gb_format q8_0 = {GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 32, 0},
+                           bf16_128 = {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, 128, 0};
     static const mixture others[] = {{&q4_0, &q8_0, 4, 2, 64, 64, 0},
                                      {&q8_0, &q4_0, 4, 2, 64, 64, 0},
                                      {&bf16_128, &bf16_128, 4, 2, 128, 128, 0}};

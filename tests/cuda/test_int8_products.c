@@ -14,26 +14,30 @@
 enum { MOST_ROWS = 260, MOST_INPUTS = 24832, EXPERTS = 3, CHOICES = 2 };
 
 static const matrix_case cases[] = {
-    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32}, 128, 128, 128, false},
-    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 64}, 256, 384, 128, false},
-    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 64}, 128, 640, 128, false},  /* more than a thread copies */
-    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 128}, 128, 2176, 64, false}, /* k in splits */
-    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32},
+    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32, 0}, 128, 128, 128, false},
+    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 64, 0}, 256, 384, 128, false},
+    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 64, 0},
+     128,
+     640,
+     128,
+     false}, /* more than a thread copies */
+    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 128, 0}, 128, 2176, 64, false}, /* k in splits */
+    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32, 0},
      128,
      MOST_INPUTS,
      128,
      false}, /* more than registers keep */
-    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32},
+    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32, 0},
      640,
      256,
      256,
      false}, /* more tiles than blocks of threads */
-    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32}, 48, 96, 32, false},
-    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 64}, 21, 320, 4, false},
-    {{GB_FORMAT_PROGRESSIVE, 5, false, 8, GB_F16, 32}, 17, 160, 2, false},
-    {{GB_FORMAT_PROGRESSIVE, 6, false, 8, GB_F16, 64}, 128, 128, 0, false},
-    {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 0}, 33, 77, 0, false},
-    {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_BF16, 0}, 16, 256, 128, false},
+    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32, 0}, 48, 96, 32, false},
+    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 64, 0}, 21, 320, 4, false},
+    {{GB_FORMAT_PROGRESSIVE, 5, false, 8, GB_F16, 32, 0}, 17, 160, 2, false},
+    {{GB_FORMAT_PROGRESSIVE, 6, false, 8, GB_F16, 64, 0}, 128, 128, 0, false},
+    {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 0, 0}, 33, 77, 0, false},
+    {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_BF16, 0, 0}, 16, 256, 128, false},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
@@ -254,9 +258,9 @@ static void products_share_a_launch(void **state) {
     static const struct {
         gb_format format;
         size_t outputs[MATRICES], inputs;
-    } joined[] = {{{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 64}, {256, 128, 128}, 384},
-                  {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32}, {128, 128, 128}, 2176},
-                  {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32}, {16, 40, 3}, 96}};
+    } joined[] = {{{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 64, 0}, {256, 128, 128}, 384},
+                  {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32, 0}, {128, 128, 128}, 2176},
+                  {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32, 0}, {16, 40, 3}, 96}};
     uint64_t random = 5;
     for (size_t j = 0; j < sizeof joined / sizeof *joined; j++) {
         matrix_case of[MATRICES];
@@ -349,7 +353,7 @@ static void make_norm_step(norm_step *s, const norm_case *c, matrix_case *of, ui
                                              .results = {&s->row},
                                              .scratch = &s->scratch};
     for (size_t i = 0; i < NORM_MATRICES; i++) {
-        of[i] = (matrix_case){{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, c->group},
+        of[i] = (matrix_case){{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, c->group, 0},
                               c->outputs[i],
                               c->width,
                               c->rotation,

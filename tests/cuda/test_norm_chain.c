@@ -270,7 +270,7 @@ typedef struct linear_case {
 } linear_case;
 
 #define FORMAT(bits, has_bias, scale, group)                                                                 \
-    { GB_FORMAT_ONE_LEVEL, bits, has_bias, 0, scale, group }
+    { GB_FORMAT_ONE_LEVEL, bits, has_bias, 0, scale, group, 0 }
 
 static const linear_case linear_cases[] = {
     {5376, {48, 16}, FORMAT(4, true, GB_F16, 64), false, true},

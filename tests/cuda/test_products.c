@@ -20,41 +20,53 @@ typedef struct case_of {
 } case_of;
 
 static const case_of cases[] = {
-    {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, 64}, 40, 192, false},
-    {{GB_FORMAT_ONE_LEVEL, 4, false, 0, GB_F16, 32}, 16, 96, false},
-    {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 128}, 130, 1152, false},
-    {{GB_FORMAT_ONE_LEVEL, 5, true, 0, GB_F16, 32}, 17, 320, false},
-    {{GB_FORMAT_ONE_LEVEL, 6, false, 0, GB_BF16, 64}, 33, 576, false},
-    {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 32}, 48, 64, false},
-    {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_BF16, 0}, 21, 77, false},
-    {{GB_FORMAT_ONE_LEVEL, 8, true, 0, GB_BF16, 0}, 24, 160, false},
-    {{GB_FORMAT_TWO_LEVEL, 4, true, 6, GB_F16, 32}, 32, 256, false},
-    {{GB_FORMAT_TWO_LEVEL, 5, true, 6, GB_F16, 32}, 20, 512, false},
-    {{GB_FORMAT_TWO_LEVEL, 6, false, 8, GB_F16, 16}, 50, 768, false},
-    {{GB_FORMAT_TWO_LEVEL, 4, true, 6, GB_F16, 16}, 18, 256, false},
+    {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, 64, 0}, 40, 192, false},
+    {{GB_FORMAT_ONE_LEVEL, 4, false, 0, GB_F16, 32, 0}, 16, 96, false},
+    {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 128, 0}, 130, 1152, false},
+    {{GB_FORMAT_ONE_LEVEL, 5, true, 0, GB_F16, 32, 0}, 17, 320, false},
+    {{GB_FORMAT_ONE_LEVEL, 6, false, 0, GB_BF16, 64, 0}, 33, 576, false},
+    {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 32, 0}, 48, 64, false},
+    {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_BF16, 0, 0}, 21, 77, false},
+    {{GB_FORMAT_ONE_LEVEL, 8, true, 0, GB_BF16, 0, 0}, 24, 160, false},
+    {{GB_FORMAT_TWO_LEVEL, 4, true, 6, GB_F16, 32, 0}, 32, 256, false},
+    {{GB_FORMAT_TWO_LEVEL, 5, true, 6, GB_F16, 32, 0}, 20, 512, false},
+    {{GB_FORMAT_TWO_LEVEL, 6, false, 8, GB_F16, 16, 0}, 50, 768, false},
+    {{GB_FORMAT_TWO_LEVEL, 4, true, 6, GB_F16, 16, 0}, 18, 256, false},
+    {{GB_FORMAT_ONE_LEVEL, 2, false, 0, GB_F16, 128, 0}, 18, 384, false},
+    {{GB_FORMAT_TWO_LEVEL, 2, true, 4, GB_F16, 16, 0}, 34, 512, false},
+    {{GB_FORMAT_TWO_LEVEL, 3, false, 8, GB_F16, 16, 0}, 18, 256, false},
+    {{GB_FORMAT_ONE_LEVEL, 4, false, 0, GB_BF16, 32, GB_BOOK_E2M1}, 32, 192, false},
+    {{GB_FORMAT_ONE_LEVEL, 4, false, 0, GB_BF16, 16, GB_BOOK_E2M1}, 17, 320, false},
+    {{GB_FORMAT_ONE_LEVEL, 4, false, 0, GB_F16, 32, GB_BOOK_IQ4}, 16, 96, false},
+    {{GB_FORMAT_TWO_LEVEL, 4, false, 8, GB_F16, 32, GB_BOOK_IQ3XXS}, 20, 256, false},
+    {{GB_FORMAT_TWO_LEVEL, 3, false, 8, GB_F16, 16, GB_BOOK_IQ2}, 33, 512, false},
+    {{GB_FORMAT_TWO_LEVEL, 3, false, 8, GB_F16, 32, GB_BOOK_IQ1}, 18, 256, false},
     /* In the packing of gb_packing_fragments. */
-    {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, 64}, 48, 192, false},
-    {{GB_FORMAT_ONE_LEVEL, 4, false, 0, GB_F16, 32}, 16, 128, false},
-    {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 128}, 144, 1152, false},
-    {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 32}, 48, 64, false},
-    {{GB_FORMAT_ONE_LEVEL, 8, true, 0, GB_BF16, 0}, 32, 96, false},
+    {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, 64, 0}, 48, 192, false},
+    {{GB_FORMAT_ONE_LEVEL, 4, false, 0, GB_F16, 32, 0}, 16, 128, false},
+    {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 128, 0}, 144, 1152, false},
+    {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 32, 0}, 48, 64, false},
+    {{GB_FORMAT_ONE_LEVEL, 8, true, 0, GB_BF16, 0, 0}, 32, 96, false},
     /* Blocks of 16 rows of which some are none. */
-    {{GB_FORMAT_ONE_LEVEL, 8, true, 0, GB_BF16, 64}, 1, 192, false},
-    {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 64}, 21, 128, false},
-    {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, 64}, 32, 5632, false}, /* in slices */
-    {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, 64}, 48, 704, true},
-    {{GB_FORMAT_ONE_LEVEL, 4, false, 0, GB_F16, 32}, 16, 128, true},
-    {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 128}, 144, 1152, true},
-    {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 32}, 48, 64, true},
-    {{GB_FORMAT_ONE_LEVEL, 8, true, 0, GB_BF16, 64}, 32, 5632, true},
-    {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_BF16, 128}, 16, 384, true},
-    {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, 64}, 48, 5632, true}, /* slices, warps with up to 6 groups */
-    {{GB_FORMAT_ONE_LEVEL, 4, false, 0, GB_F16, 32}, 16, 2816, true}, /* and with up to 12 */
-    {{GB_FORMAT_ONE_LEVEL, 8, true, 0, GB_BF16, 64}, 1, 2048, true},
-    {{GB_FORMAT_ONE_LEVEL, 4, false, 0, GB_F16, 32}, 7, 128, true},
-    {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, 64}, 18, 5632, true},
+    {{GB_FORMAT_ONE_LEVEL, 8, true, 0, GB_BF16, 64, 0}, 1, 192, false},
+    {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 64, 0}, 21, 128, false},
+    {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, 64, 0}, 32, 5632, false}, /* in slices */
+    {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, 64, 0}, 48, 704, true},
+    {{GB_FORMAT_ONE_LEVEL, 4, false, 0, GB_F16, 32, 0}, 16, 128, true},
+    {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 128, 0}, 144, 1152, true},
+    {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 32, 0}, 48, 64, true},
+    {{GB_FORMAT_ONE_LEVEL, 8, true, 0, GB_BF16, 64, 0}, 32, 5632, true},
+    {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_BF16, 128, 0}, 16, 384, true},
+    {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, 64, 0},
+     48,
+     5632,
+     true}, /* slices, warps with up to 6 groups */
+    {{GB_FORMAT_ONE_LEVEL, 4, false, 0, GB_F16, 32, 0}, 16, 2816, true}, /* and with up to 12 */
+    {{GB_FORMAT_ONE_LEVEL, 8, true, 0, GB_BF16, 64, 0}, 1, 2048, true},
+    {{GB_FORMAT_ONE_LEVEL, 4, false, 0, GB_F16, 32, 0}, 7, 128, true},
+    {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, 64, 0}, 18, 5632, true},
 };
-enum { CASES = sizeof cases / sizeof *cases, FIRST_PACKED = 12, FIRST_GENERATED = 19 };
+enum { CASES = sizeof cases / sizeof *cases, FIRST_PACKED = 21, FIRST_GENERATED = 28 };
 
 typedef struct matrix {
     uint8_t *data;

@@ -117,7 +117,8 @@ static bool launch_step(rounding_step *s, bool wants_epilogue) {
 
 /* What the product's own launch stores of the step's result. */
 static void round_by_product(const rounding_step *s, const gb_cuda_prepared *to) {
-    const matrix_case c = {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32}, 1, s->as_rows.dims[1], 0, false};
+    const matrix_case c = {
+        {GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32, 0}, 1, s->as_rows.dims[1], 0, false};
     const gb_node node = {.op = GB_OP_LINEAR,
                           .attribute_count = 2,
                           .attributes = {gb_int(GB_ATTRIBUTE_ACTIVATION, GB_ACTIVATION_INT8_PER_TOKEN),

@@ -18,10 +18,10 @@
 
 enum { ROWS = 8, COLUMNS = 320, TOKENS = 403 };
 
-static const gb_format formats[] = {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32},
-                                    {GB_FORMAT_PROGRESSIVE, 6, false, 8, GB_F16, 64},
-                                    {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 64},
-                                    {GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 0}};
+static const gb_format formats[] = {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32, 0},
+                                    {GB_FORMAT_PROGRESSIVE, 6, false, 8, GB_F16, 64, 0},
+                                    {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 64, 0},
+                                    {GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 0, 0}};
 enum { FORMATS = sizeof formats / sizeof *formats };
 
 static gb_quantize_method method_of(const gb_format *format) {

@@ -14,8 +14,8 @@
 
 enum { ROWS = 40, MANY_ROWS = 200, COLUMNS = 160, TOKENS = 50, ROTATION = 32 };
 
-static const gb_format narrow = {GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32},
-                       wide = {GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 0};
+static const gb_format narrow = {GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32, 0},
+                       wide = {GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 0, 0};
 
 static float weights[MANY_ROWS][COLUMNS], inputs[TOKENS][COLUMNS];
 

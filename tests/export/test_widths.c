@@ -72,9 +72,9 @@ static void without_gain_or_bytes(void **unused) {
 
 static void what_can_become_wider(void **unused) {
     (void)unused;
-    const gb_format formats[] = {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32},
-                                 {GB_FORMAT_PROGRESSIVE, 6, false, 8, GB_F16, 64},
-                                 {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 64},
+    const gb_format formats[] = {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32, 0},
+                                 {GB_FORMAT_PROGRESSIVE, 6, false, 8, GB_F16, 64, 0},
+                                 {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 64, 0},
                                  {.kind = GB_FORMAT_DENSE}};
     const gb_format wide = gb_wide_format();
     assert_true(gb_can_widen(&formats[0]) && gb_can_widen(&formats[1]));

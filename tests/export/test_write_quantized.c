@@ -68,10 +68,10 @@ static gumbel_status write_constant(one_constant *one, const gb_quantized_source
     return GUMBEL_OK;
 }
 
-static const gb_format int4 = {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 64};
-static const gb_format int5 = {GB_FORMAT_ONE_LEVEL, 5, true, 0, GB_BF16, 32};
-static const gb_format progressive = {GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32};
-static const gb_format int8_rows = {GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 0};
+static const gb_format int4 = {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 64, 0};
+static const gb_format int5 = {GB_FORMAT_ONE_LEVEL, 5, true, 0, GB_BF16, 32, 0};
+static const gb_format progressive = {GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32, 0};
+static const gb_format int8_rows = {GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 0, 0};
 
 static void threads_change_nothing(void **unused) {
     (void)unused;

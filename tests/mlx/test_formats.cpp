@@ -80,7 +80,13 @@ static const struct {
               {GB_BLOCK_Q8_0, nullptr},
               {GB_BLOCK_Q4_K, "with scales of two levels: scales and biases computed"},
               {GB_BLOCK_Q5_K, "with scales of two levels: scales and biases computed"},
-              {GB_BLOCK_Q6_K, "in a format that mlx lacks: dequantized to float32"}};
+              {GB_BLOCK_Q6_K, "in a format that mlx lacks: dequantized to float32"},
+              {GB_BLOCK_Q2_K, "in a format that mlx lacks: dequantized to float32"},
+              {GB_BLOCK_Q3_K, "in a format that mlx lacks: dequantized to float32"},
+              {GB_BLOCK_TQ1_0, nullptr},
+              {GB_BLOCK_TQ2_0, nullptr},
+              {GB_BLOCK_MXFP4, "in a format that mlx lacks: dequantized to float32"},
+              {GB_BLOCK_IQ4_XS, "in a format that mlx lacks: dequantized to float32"}};
 
 static bool has_tiled_heads(const gb_program &program) {
     for (uint32_t i = 0; i < program.node_count; i++)

@@ -19,9 +19,9 @@ enum { VOCABULARY = 16 };
 #define PROGRESSIVE(code_bits, size)                                                                         \
     { .kind = GB_FORMAT_PROGRESSIVE, .bits = (code_bits), .scale_bits = 8, .scale = GB_F16, .group = (size) }
 static const gb_format int4_g32 = PROGRESSIVE(4, 32), int5_g64 = PROGRESSIVE(5, 64);
-static const gb_format int8_row = {GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 0};
-static const gb_format int8_row_bias = {GB_FORMAT_ONE_LEVEL, 8, true, 0, GB_F16, 0};
-static const gb_format int4_one_level = {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 32};
+static const gb_format int8_row = {GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 0, 0};
+static const gb_format int8_row_bias = {GB_FORMAT_ONE_LEVEL, 8, true, 0, GB_F16, 0, 0};
+static const gb_format int4_one_level = {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 32, 0};
 
 /* A program that multiplies rows of an embedding [columns] with a weight [VOCABULARY, columns]. Where its
  * table has a format it is rotated, too. */

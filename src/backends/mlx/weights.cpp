@@ -155,6 +155,8 @@ matrix weights::load(uint32_t index) {
     gb_planes planes;
     if (!gb_constant_planes(&constant, &planes))
         return load_dense(constant, multiplied.count(index) > 0);
+    if (format.book != GB_BOOK_NONE)
+        return dequantize(constant, planes);
     if (format.kind == GB_FORMAT_ONE_LEVEL) {
         const auto columns = static_cast<uint64_t>(shape_of(constant).back());
         const int group = format.group ? static_cast<int>(format.group) : group_for(columns);

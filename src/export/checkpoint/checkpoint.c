@@ -341,8 +341,9 @@ static gumbel_status check_usable(const gb_checkpoint *checkpoint, const gb_tens
         return GUMBEL_OK;
     return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "%s: tensor %s has dtype %s, expected F32, F16 or BF16%s",
                    checkpoint->directory, file_name, tensor->dtype_name,
-                   is_matrix && tensor->blocks ? ", or Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K or Q6_K"
-                                               : "");
+                   is_matrix && tensor->blocks
+                       ? ", or Q4_0 to Q8_0, Q2_K to Q6_K, IQ1_S to IQ4_XS, TQ1_0, TQ2_0, MXFP4 or NVFP4"
+                       : "");
 }
 
 const char *gb_checkpoint_file_name(const gb_checkpoint *checkpoint, const char *name,

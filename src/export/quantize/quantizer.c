@@ -13,7 +13,7 @@ const char *gb_quantize_method_name(gb_quantize_method method) {
 }
 
 bool gb_can_quantize(gb_quantize_method method, const gb_format *format) {
-    if (!gb_format_valid(format))
+    if (!gb_format_valid(format) || format->bits < 4 || format->book != GB_BOOK_NONE)
         return false;
     if (format->kind == GB_FORMAT_PROGRESSIVE || method == GB_METHOD_SEARCH)
         return format->kind == GB_FORMAT_PROGRESSIVE && method == GB_METHOD_SEARCH;

@@ -80,7 +80,20 @@ static gumbel_status get_format(const item_decoder *decoder, gb_record *field, g
                           .has_bias = has_bias == 1,
                           .scale_bits = (uint8_t)scale_bits,
                           .scale = (gb_dtype)scale,
-                          .group = group};
+                          .group = group,
+                          .book = format->book};
+    return GUMBEL_OK;
+}
+
+static gumbel_status get_book(const item_decoder *decoder, gb_record *field, gb_code_book *book) {
+    const uint32_t number = gb_view_u32(&field->payload);
+    if (!gb_view_ended(&field->payload))
+        return broken(decoder, field->tag);
+    if (number >= GB_BOOK_COUNT)
+        return gb_fail(decoder->error, GUMBEL_ERROR_UNSUPPORTED,
+                       "graph: %s %u: code book %u is not known to this version", decoder->what,
+                       decoder->index, number);
+    *book = (gb_code_book)number;
     return GUMBEL_OK;
 }
 
@@ -207,6 +220,8 @@ static gumbel_status constant_field(const item_decoder *decoder, gb_record *fiel
         return get_format(decoder, field, &constant->format);
     case GB_CONSTANT_FIELD_PACKING:
         return get_packing(decoder, field, &constant->packing);
+    case GB_CONSTANT_FIELD_BOOK:
+        return get_book(decoder, field, &constant->format.book);
     default:
         return unknown(decoder, field);
     }

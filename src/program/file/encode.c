@@ -152,6 +152,9 @@ static void put_constant(gb_byte_buffer *buffer, const gb_constant *constant) {
     gb_record_end(buffer, data);
     if (constant->format.kind != GB_FORMAT_DENSE)
         put_format(buffer, &constant->format);
+    const uint32_t book = (uint32_t)constant->format.book;
+    if (book != GB_BOOK_NONE)
+        put_list(buffer, GB_CONSTANT_FIELD_BOOK, &book, 1);
     if (constant->packing.block_rows > 0)
         put_packing(buffer, &constant->packing);
     gb_record_end(buffer, start);

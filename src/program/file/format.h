@@ -76,11 +76,12 @@ enum { GB_REGION_FIELD_NODES = 1 /* u32 first, u32 count */, GB_REGION_FIELD_YIE
 enum {
     GB_CONSTANT_FIELD_NAME = 1,
     GB_CONSTANT_FIELD_TYPE = 2,
-    GB_CONSTANT_FIELD_DATA = 3,   /* u64 offset in the file, u64 size, u64 XXH3-64 */
-    GB_CONSTANT_FIELD_FORMAT = 4, /* only of a quantized one: u32 kind, bits, group, scale dtype, 1 with
-                                   * biases, scale bits */
-    GB_CONSTANT_FIELD_PACKING = 5 /* only of a packed one: u32 rows of a block, then the layouts of codes,
-                                   * high codes, scales, high scales, supers */
+    GB_CONSTANT_FIELD_DATA = 3,    /* u64 offset in the file, u64 size, u64 XXH3-64 */
+    GB_CONSTANT_FIELD_FORMAT = 4,  /* only of a quantized one: u32 kind, bits, group, scale dtype, 1 with
+                                    * biases, scale bits */
+    GB_CONSTANT_FIELD_PACKING = 5, /* only of a packed one: u32 rows of a block, then the layouts of codes,
+                                    * high codes, scales, high scales, supers */
+    GB_CONSTANT_FIELD_BOOK = 6     /* only of a quantized one with a book: u32 */
 };
 enum {
     GB_STATE_FIELD_NAME = 1,

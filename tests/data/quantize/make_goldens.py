@@ -14,6 +14,13 @@ ROWS, COLUMNS = 3, 512
 rng = np.random.default_rng(6)
 
 
+# Where a type's blocks have float16 numbers.
+PLACES = {"Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2], "Q8_0": [0], "Q4_K": [0, 2], "Q5_K": [0, 2],
+          "Q6_K": [208], "Q2_K": [80, 82], "Q3_K": [108], "IQ4_NL": [0], "IQ4_XS": [0], "TQ1_0": [52], "TQ2_0": [64],
+          "MXFP4": [], "NVFP4": [], "IQ2_XXS": [0], "IQ2_XS": [0], "IQ2_S": [0], "IQ3_XXS": [0], "IQ3_S": [0],
+          "IQ1_S": [0], "IQ1_M": []}
+
+
 def random_halves(shape):
     return rng.uniform(-2.0, 2.0, shape).astype(np.float16).view(np.uint8)
 
@@ -23,16 +30,22 @@ def random_blocks(kind):
     size, block = gguf.GGML_QUANT_SIZES[kind]
     count = ROWS * COLUMNS // size
     blocks = rng.integers(0, 256, (count, block), dtype=np.uint8)
-    places = {"Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2], "Q8_0": [0],
-              "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208]}[kind.name]
-    for place in places:
+    for place in PLACES[kind.name]:
         blocks[:, place:place + 2] = random_halves((count, 1))
+    if kind.name == "TQ2_0":
+        blocks[:, 65] &= 0x7F  # a largest magnitude is the scale
+    if kind.name == "MXFP4":
+        blocks[0, 0], blocks[1, 0], blocks[2:, 0] = 0, 1, rng.integers(2, 250, count - 2)
+    if kind.name == "IQ1_M":  # a float16 number in four high nibbles
+        half = random_halves((count, 1)).view(np.uint16)
+        for i in range(4):
+            blocks[:, 49 + 2 * i] = blocks[:, 49 + 2 * i] & 15 | ((half[:, 0] >> 4 * i & 15) << 4).astype(np.uint8)
     return blocks.reshape(ROWS, -1)
 
 
 def write_blocks(path):
     with open(path, "wb") as file:
-        for name in ("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q5_K", "Q6_K"):
+        for name in PLACES:
             kind = gguf.GGMLQuantizationType[name]
             blocks = random_blocks(kind)
             values = gguf.dequantize(blocks, kind).astype(np.float32)

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-const gb_format quantized_table_format = {GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 0};
-const gb_format quantized_head_format = {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, 32};
+const gb_format quantized_table_format = {GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 0, 0};
+const gb_format quantized_head_format = {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, 32, 0};
 
 gb_program *quantized_program_build(void) {
     gb_builder *b = gb_builder_create();

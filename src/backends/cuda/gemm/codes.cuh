@@ -77,7 +77,8 @@ __device__ inline gb_affine affine_of(const quantized_matrix &m, size_t row, siz
     }
     const size_t super = group * m.format.group / GB_SUPER_GROUP;
     const uint32_t bits = m.format.scale_bits;
-    affine.scale = read_half(plane_row(m, m.planes.super_scales, row), super, GB_F16);
+    affine.scale =
+        read_half(plane_row(m, m.planes.super_scales, row), super, GB_F16) * gb_book_unit(m.format.book);
     affine.scale *= bits == 8 ? (float)(int8_t)scales[group] : (float)gb_get_code(scales, bits, group);
     if (m.format.has_bias)
         affine.bias = -(read_half(plane_row(m, m.planes.super_biases, row), super, GB_F16) *
@@ -125,8 +126,7 @@ __device__ inline float dequantize(const quantized_matrix &m, size_t row, size_t
     const uint32_t found =
         m.is_packed ? gb_get_code(packed_codes(m, row, i / 32, (unsigned)(i % 32 / 8)), bits, i % 8)
                     : gb_get_code(plane_row(m, m.planes.codes, row), bits, i);
-    const int code = (int)found - code_center(m.format);
-    const float product = affine.scale * (float)code;
+    const float product = affine.scale * (float)gb_format_integer(&m.format, found);
     return m.format.has_bias ? product + affine.bias : product;
 }
 

@@ -121,16 +121,18 @@ static void add_many(const gb_cuda_call *call, const product &p, const row_lists
                data_of<float>(call->results[0]));
 }
 
-/* Calls `add` with the bits of a code and the units of a group, 0: as p says. */
+/* Calls `add` with the bits of a code, with a book BY_BOOK more, and the units of a group, 0: as p says. */
 template <typename Add>
 static void with_format(const gb_cuda_tensor *weight, const product &p, const Add &add) {
-    const uint32_t known = weight->format.bits == 4 && p.group_units <= 2 ? p.group_units : 0;
+    const gb_format &format = weight->format;
+    const uint32_t kind = format.bits + (format.book == GB_BOOK_NONE ? 0 : BY_BOOK);
+    const uint32_t known = kind == 4 && p.group_units <= 2 ? p.group_units : 0;
     dispatch(
         [&](auto bits, auto units) {
             constexpr int UNITS = bits == 4 ? int(units) : 0;
             add(bits, fixed<UNITS>());
         },
-        one_of<4, 5, 6, 8>(weight->format.bits), one_of<0, 1, 2>(known));
+        one_of<2, 3, 4, 5, 6, 8, 19, 20>(kind), one_of<0, 1, 2>(known));
 }
 
 void gb_cuda_quantized_few(const gb_cuda_call *call, const row_lists &lists) {

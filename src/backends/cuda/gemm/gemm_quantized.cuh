@@ -2,7 +2,8 @@
  *
  * GEMM with a quantized matrix of any format on tensor cores (m16n8k16): 16 rows of the matrix are the first
  * operand, 8 prepared rows the second. With codes q (of 4 bits: q + 128, which bfloat16 holds in its low
- * bits; of more bits: less their center), xsum the sum of a group's inputs and sum that of its products,
+ * bits; of other bits: less their center; with a book: its integers), xsum the sum of a group's inputs and
+ * sum that of its products,
  *
  *     y = y + (bias - offset * scale) * xsum, then y = y + scale * sum,
  *
@@ -33,10 +34,32 @@ __device__ inline size_t part_begin(const product &p, unsigned part) {
     return p.group_units ? p.groups * part / PARTS : p.x.units * part / PARTS * 2;
 }
 
+/* The BITS of a kernel for codes with a book are so many more. */
+enum { BY_BOOK = 16 };
+
+/* What is constant of a matrix's codes. */
+struct code_meaning {
+    int center;
+    gb_book_bytes book;
+};
+
+__device__ inline code_meaning meaning_of(const gb_format &format) {
+    code_meaning meaning;
+    meaning.center = code_center(format);
+    meaning.book = gb_book_integers(format.book);
+    return meaning;
+}
+
+template <int KIND>
+__device__ inline float integer_of(const code_meaning &meaning, int code) {
+    return (float)(KIND >= BY_BOOK ? gb_book_integer(meaning.book, (uint32_t)code) : code - meaning.center);
+}
+
 /* Eight codes as four pairs (i, i + 4) of bfloat16. */
-template <int BITS>
-__device__ inline void load_codes(const uint8_t *at, int center, uint32_t pairs[4]) {
-    if (BITS == 4) {
+template <int KIND>
+__device__ inline void load_codes(const uint8_t *at, const code_meaning &meaning, uint32_t pairs[4]) {
+    constexpr int BITS = KIND % BY_BOOK;
+    if (KIND == 4) {
         const uint32_t word = *reinterpret_cast<const uint32_t *>(at);
         for (int i = 0; i < 4; i++)
             pairs[i] = (word >> (4 * i) & 0x000f000fu) | 0x43004300u;
@@ -52,14 +75,15 @@ __device__ inline void load_codes(const uint8_t *at, int center, uint32_t pairs[
     const uint64_t mask = (1u << BITS) - 1;
     for (int i = 0; i < 4; i++) {
         const int low = (int)(bits >> (BITS * i) & mask), high = (int)(bits >> (BITS * (i + 4)) & mask);
-        pairs[i] = gb_float_bits((float)(low - center)) >> 16 |
-                   (gb_float_bits((float)(high - center)) & 0xffff0000u);
+        pairs[i] = gb_float_bits(integer_of<KIND>(meaning, low)) >> 16 |
+                   (gb_float_bits(integer_of<KIND>(meaning, high)) & 0xffff0000u);
     }
 }
 
 /* Rows and columns of one warp: ROW_TILES * 16 rows of the matrix, COLUMN_TILES * 8 prepared rows. */
-template <int BITS, int ROW_TILES, int COLUMN_TILES>
+template <int KIND, int ROW_TILES, int COLUMN_TILES>
 struct product_tile {
+    static constexpr int BITS = KIND % BY_BOOK;
     const uint8_t *codes[ROW_TILES][2]; /* of the lane's rows, r and r + 8, its quarter of unit 0 */
     size_t rows[ROW_TILES][2];
     const uint32_t *values[COLUMN_TILES]; /* of the lane's prepared row as b, r; NULL: zeros */
@@ -96,7 +120,7 @@ struct product_tile {
     }
 
     /* Adds the products of a unit; of its half only (0 or 1) where that is not negative. */
-    __device__ void add_unit(size_t unit, int half, int center, bool is_packed) {
+    __device__ void add_unit(size_t unit, int half, const code_meaning &meaning, bool is_packed) {
         const unsigned quarter = threadIdx.x % 4;
         const size_t at = !is_packed  ? unit * 4 * BITS
                           : BITS == 4 ? unit / 2 * 512 + unit % 2 * 8
@@ -107,7 +131,7 @@ struct product_tile {
         for (int r = 0; r < ROW_TILES; r++)
 #pragma unroll
             for (int which = 0; which < 2; which++) {
-                load_codes<BITS>(codes[r][which] + at, center, a[r][which]);
+                load_codes<KIND>(codes[r][which] + at, meaning, a[r][which]);
                 for (int i = 0; is_outside && i < 4; i++)
                     a[r][which][i] = 0;
             }
@@ -135,7 +159,7 @@ struct product_tile {
 
     /* y += the group's products and its bias. */
     __device__ void end_group(const product &p, size_t number, float y[ROW_TILES][COLUMN_TILES][4]) {
-        const float offset = BITS == 4 ? (float)(128 + code_center(p.matrix.format)) : 0.0f;
+        const float offset = KIND == 4 ? (float)(128 + code_center(p.matrix.format)) : 0.0f;
 #pragma unroll
         for (int r = 0; r < ROW_TILES; r++)
 #pragma unroll
@@ -157,15 +181,15 @@ struct product_tile {
     template <int UNITS>
     __device__ void add_groups(const product &p, size_t begin, size_t end,
                                float y[ROW_TILES][COLUMN_TILES][4]) {
-        const int center = code_center(p.matrix.format);
+        const code_meaning meaning = meaning_of(p.matrix.format);
         const size_t units = UNITS ? UNITS : p.group_units;
 #pragma unroll 2
         for (size_t g = begin; g < end; g++) {
             begin_group();
             if (UNITS == 0 && units == 0)
-                add_unit(g / 2, (int)(g % 2), center, p.matrix.is_packed);
+                add_unit(g / 2, (int)(g % 2), meaning, p.matrix.is_packed);
             for (size_t u = 0; u < units; u++)
-                add_unit(g * units + u, -1, center, p.matrix.is_packed);
+                add_unit(g * units + u, -1, meaning, p.matrix.is_packed);
             end_group(p, g, y);
         }
     }

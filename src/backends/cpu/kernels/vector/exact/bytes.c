@@ -29,7 +29,7 @@ void GB_FOR_ISA(gb_expand_block)(const gb_quantized_matrix *matrix, size_t row, 
     const uint8_t *bytes = data + scales->offset + row * scales->row_bytes + first / group * GB_ROWS;
     const size_t input_bytes = GB_ROWS / 8; /* of a bit of the codes */
     const gb_code_place at = {low + first * 4 * input_bytes, high + first * (bits - 4) * input_bytes,
-                              GB_LEAD_BYTES, GB_LEAD_BYTES};
+                              GB_LEAD_BYTES, GB_LEAD_BYTES, NULL};
     if (bits == 4)
         expand_groups(4, inputs / group, group / GB_SPAN, at, bytes, to);
     else if (bits == 5)

@@ -148,7 +148,7 @@ GB_INLINE void multiply_block(int bits, int tokens, const gb_exact_tokens *x, co
     const size_t groups = (x->inputs + r->group - 1) / r->group;
     const uint8_t *group_bytes = r->groups.first + block * r->groups.block_bytes;
     gb_code_place at = {r->low.first + block * r->low.block_bytes,
-                        r->high.first + block * r->high.block_bytes, 0, 0};
+                        r->high.first + block * r->high.block_bytes, 0, 0, NULL};
     all_sums sums;
     gb_stretch stretch;
     begin_sums(tokens, x, sums);

@@ -24,37 +24,60 @@ GB_INLINE void put_step(gb_codes codes, size_t step, span *to) {
         to->codes[r][step] = rows[r];
 }
 
-GB_INLINE void unpack_units(int bits, const uint8_t *low, const uint8_t *high, size_t units, span *to) {
-    gb_code_place at = {low, high, 0, 0};
-    for (size_t u = 0; u < units; u++, at.low += 2 * GB_CHUNK) {
+GB_INLINE void unpack_units(int kind, gb_code_place at, size_t units, span *to) {
+    const int bits = gb_kind_bits(kind), chunk_steps = gb_chunk_steps(bits);
+    for (size_t u = 0; u < units; u++, at.low += GB_CHUNK * GB_UNIT_STEPS / chunk_steps) {
         const bool is_odd = u % 2 == 1;
-        const gb_codes over = bits > 4 ? gb_high_of_unit(bits, &at, is_odd) : gb_load_codes(at.low);
+        const gb_codes over =
+            gb_has_high_bits(bits) ? gb_high_of_unit(bits, &at, is_odd) : gb_load_codes(at.low);
 #pragma GCC unroll 4
-        for (size_t s = 0; s < GB_UNIT_STEPS; s++) {
-            const gb_codes chunk = gb_load_codes(at.low + GB_CHUNK * (s / 2));
-            put_step(gb_codes_of_step(bits, chunk, over, (int)s), u * GB_UNIT_STEPS + s, to);
+        for (int s = 0; s < GB_UNIT_STEPS; s++) {
+            const gb_codes chunk = gb_load_codes(at.low + GB_CHUNK * (s / chunk_steps));
+            gb_codes codes = gb_codes_of_step(bits, chunk, over, s);
+            if (kind >= GB_BY_BOOK)
+                codes = gb_look_up(at.book, codes);
+            put_step(codes, u * GB_UNIT_STEPS + (size_t)s, to);
         }
-        if (bits == 6 || (bits == 5 && is_odd))
-            at.high += GB_CHUNK;
+        at.high += gb_high_step(bits, is_odd);
     }
 }
 
 /* The codes of count inputs from first on, a multiple of 32. */
 static void unpack_span(const gb_quantized_matrix *matrix, size_t row, size_t first, size_t count, span *to) {
     const gb_plane *plane = &matrix->planes.codes;
-    const size_t bits = matrix->format.bits, row_inputs = plane->row_bytes * 8 / bits;
+    const size_t bits = matrix->format.bits, low_bits = gb_low_bits(matrix->format.bits);
+    const size_t row_inputs = plane->row_bytes * 8 / bits, units = count / GB_UNIT;
     const uint8_t *block = gb_interleaved_block(matrix, plane, row, 0);
-    const uint8_t *low = block + first * GB_ROWS / 2;
-    const uint8_t *high = block + row_inputs * GB_ROWS / 2 + first * GB_ROWS * (bits - 4) / 8;
-    if (bits == 4)
-        unpack_units(4, low, high, count / GB_UNIT, to);
-    else if (bits == 5)
-        unpack_units(5, low, high, count / GB_UNIT, to);
-    else if (bits == 6)
-        unpack_units(6, low, high, count / GB_UNIT, to);
-    else
+    const gb_raised_book book = gb_raise_book(matrix->format.book);
+    const gb_code_place at = {block + first * GB_ROWS * low_bits / 8,
+                              block + (row_inputs * low_bits + first * (bits - low_bits)) * GB_ROWS / 8, 0, 0,
+                              &book};
+    switch (gb_kind_of(&matrix->format)) {
+    case 2:
+        unpack_units(2, at, units, to);
+        break;
+    case 3:
+        unpack_units(3, at, units, to);
+        break;
+    case 4:
+        unpack_units(4, at, units, to);
+        break;
+    case 5:
+        unpack_units(5, at, units, to);
+        break;
+    case 6:
+        unpack_units(6, at, units, to);
+        break;
+    case 19:
+        unpack_units(19, at, units, to);
+        break;
+    case 20:
+        unpack_units(20, at, units, to);
+        break;
+    default:
         for (size_t s = 0; s < count / 4; s++)
             put_step(gb_load_codes(block + (first / 4 + s) * GB_CHUNK), s, to);
+    }
 }
 
 /* ---- Numbers ------------------------------------------------------------------------------------------- */
@@ -83,8 +106,7 @@ static void scale_row(const gb_format *format, const span *s, size_t r, size_t g
         if (gb_format_has_offset(format))
             scale_group(codes + first, run, 0, true, s->by.scales[g][r], s->by.biases[g][r], to + first);
         else
-            scale_group(codes + first, run, gb_format_center(format), false, s->by.scales[g][r], 0,
-                        to + first);
+            scale_group(codes + first, run, gb_raise_of(format), false, s->by.scales[g][r], 0, to + first);
     }
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/cpu/kernels/vector/interleaved/interleaved.h"
+#include "tensor/packing.h"
 
 /* The activations of a panel (some tokens, some inputs) are put in the order in which kernels read them, once
  * for all rows. Then, block of rows by block and piece by piece, the weight is read once for all tiles. Where
@@ -47,12 +48,6 @@ static void copy_codes(const int8_t *from, size_t inputs, size_t tokens, int8_t 
         memcpy(to + units * tokens * GB_UNIT, from + units * GB_UNIT, left);
 }
 
-/* Products are summed of c * (q - GB_BYTE_OFFSET) or of c * q, and center has yet to be taken off. */
-static int32_t start_of(const gb_format *format, int32_t code_sum) {
-    int32_t offset = format->bits == 8 ? GB_BYTE_OFFSET : 0;
-    return (offset - gb_format_center(format)) * code_sum;
-}
-
 static void fill_tile(const gb_linear *l, panel *p, size_t t, size_t tokens) {
     const gb_activations *x = l->activations;
     size_t group = p->first / x->group;
@@ -64,7 +59,7 @@ static void fill_tile(const gb_linear *l, panel *p, size_t t, size_t tokens) {
             size_t to = t * p->groups + g * tokens + c;
             p->scales[to] = x->scales[from + g];
             p->sums[to] = x->sums[from + g];
-            p->starts[to] = start_of(&l->quantized->format, x->code_sums[from + g]);
+            p->starts[to] = gb_start_factor(&l->quantized->format) * x->code_sums[from + g];
         }
     }
 }
@@ -100,7 +95,7 @@ typedef struct code_planes {
 
 static code_planes find_codes(const gb_quantized_matrix *matrix, size_t row) {
     const gb_plane *plane = &matrix->planes.codes;
-    const size_t bits = matrix->format.bits, low_bits = bits == 8 ? 8 : 4;
+    const size_t bits = matrix->format.bits, low_bits = gb_low_bits(matrix->format.bits);
     const uint8_t *block = (const uint8_t *)matrix->data + plane->offset + row * plane->row_bytes;
     return (code_planes){block, block + plane->row_bytes * ROWS / bits * low_bits, low_bits, bits - low_bits};
 }
@@ -122,14 +117,14 @@ typedef struct blocks {
 } blocks;
 
 /* A tile of one token takes one block at a time. */
-static void add_tile(int bits, gb_piece *piece, blocks *b, size_t t) {
+static void add_tile(int kind, gb_piece *piece, blocks *b, size_t t) {
     for (size_t i = 0; i < GB_BLOCKS; i++)
         piece->blocks[i].y = b->block[i].y + t;
-    GB_FOR_ISA(gb_add_piece)(bits, piece);
+    GB_FOR_ISA(gb_add_piece)(kind, piece);
     gb_piece next = *piece;
     for (size_t i = 1; piece->tokens == 1 && i < b->count; i++) {
         next.blocks[0] = piece->blocks[i];
-        GB_FOR_ISA(gb_add_piece)(bits, &next);
+        GB_FOR_ISA(gb_add_piece)(kind, &next);
     }
 }
 
@@ -142,7 +137,7 @@ static void add_piece_to_tiles(const gb_linear *l, const panel *p, blocks *b, gb
         piece->scales = p->scales + at;
         piece->sums = p->sums + at;
         piece->starts = p->starts + at;
-        add_tile(l->quantized->format.bits, piece, b, t);
+        add_tile(gb_kind_of(&l->quantized->format), piece, b, t);
     }
 }
 
@@ -193,8 +188,10 @@ static size_t piece_inputs(const panel *p, size_t first) {
 /* Where there are fewer than GB_BLOCKS, the last one is computed again instead of the missing ones. */
 static void add_pieces(const gb_linear *l, const panel *p, blocks *b) {
     const gb_format *format = &l->quantized->format;
+    const gb_raised_book book = gb_raise_book(format->book);
     gb_piece piece = {.group = l->activations->group,
                       .has_bias = format->has_bias,
+                      .book = &book,
                       .scale_step = format->group == 0 ? 0 : ROWS,
                       .scale_dtype = format->kind == GB_FORMAT_TWO_LEVEL ? GB_F32 : format->scale};
     for (size_t first = 0; first < p->inputs; first += piece.inputs) {

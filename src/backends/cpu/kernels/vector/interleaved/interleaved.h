@@ -6,7 +6,7 @@
 #ifndef GUMBEL_BACKENDS_CPU_KERNELS_VECTOR_INTERLEAVED_INTERLEAVED_H
 #define GUMBEL_BACKENDS_CPU_KERNELS_VECTOR_INTERLEAVED_INTERLEAVED_H
 
-#include "backends/cpu/kernels/vector/lanes/dots.h"
+#include "backends/cpu/kernels/vector/interleaved/book.h"
 #include "backends/cpu/kernels/vector/vector_sources.h"
 
 /* Of a block. */
@@ -21,7 +21,7 @@ static inline size_t gb_blocks_for(size_t tokens) {
     return tokens == 1 ? 1 : GB_BLOCKS;
 }
 
-/* What a piece has of one block: its codes at the first input, of 4 or 8 bits, and the bits over 4, if any;
+/* What a piece has of one block: its codes at the first input, of 2, 4 or 8 bits, and the bits above, if any;
  * scales and biases [groups, 16]; and the results [tokens, 16] that are added to. */
 typedef struct gb_block_piece {
     const uint8_t *low, *high;
@@ -37,14 +37,15 @@ typedef struct gb_piece {
     size_t scale_step;    /* 16, or 0: all groups have the first one's */
     gb_dtype scale_dtype;
     bool has_bias;
+    const gb_raised_book *book;
     size_t tokens;       /* 1 .. GB_TOKENS */
     const int8_t *codes; /* of the activations [units, tokens, 16] */
     const float *scales, *sums;
     const int32_t *starts; /* [groups, tokens] what the integer sum begins with */
 } gb_piece;
 
-/* Adds the piece's products to the results. bits are the weight's, of a code. */
-void GB_FOR_ISA(gb_add_piece)(int bits, const gb_piece *piece);
+/* Adds the piece's products to the results. kind is the weight's (gb_kind_of). */
+void GB_FOR_ISA(gb_add_piece)(int kind, const gb_piece *piece);
 
 /* Scales and biases of two levels as float32, for 16 rows and some groups; row is a multiple of 16, and the
  * groups are those of whole super-groups. */

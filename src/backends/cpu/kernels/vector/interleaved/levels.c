@@ -2,6 +2,7 @@
 #include "backends/cpu/kernels/vector/interleaved/levels.h"
 
 #include "backends/cpu/kernels/vector/interleaved/ahead.h"
+#include "tensor/packing.h"
 
 /* One token and a matrix of two levels. Scales are made of their integers in registers, four groups at a time
  * between the codes of these groups, so that both are prefetched all the while. */
@@ -14,12 +15,14 @@ typedef struct input {
     const int8_t *codes;
     const float *scales, *sums;
     const int32_t *starts; /* of each group's integer sum */
+    gb_raised_book book;
+    float unit; /* of the book */
 } input;
 
 /* 16 rows. Codes are prefetched some super-groups before they are used, the few bytes of scales and biases a
  * block before. */
 typedef struct block {
-    gb_stream low, high; /* codes, their bits over 4 */
+    gb_stream low, high; /* codes, their high bits */
     size_t lead;         /* super-groups */
     gb_levels scales, biases;
 } block;
@@ -27,16 +30,16 @@ typedef struct block {
 /* ---- Products ------------------------------------------------------------------------------------------ */
 
 /* Four groups of inputs from group g on; returns where the next one's x begins. */
-GB_INLINE const int8_t *add_quad(int bits, size_t group, const input *in, size_t g, gb_code_place *at,
+GB_INLINE const int8_t *add_quad(int kind, size_t group, const input *in, size_t g, gb_code_place *at,
                                  const int8_t *x, const gb_lanes *scales, const gb_lanes *biases,
                                  gb_lanes *y) {
-    const bool has_start = !biases || bits == 8;
+    const bool has_start = !biases || kind == 8;
     bool is_odd = false;
 #pragma GCC unroll 4
     for (size_t i = 0; i < QUAD; i++) {
         gb_wide sums[1][GB_TOKENS];
         sums[0][0] = gb_fill_wide(has_start ? in->starts[g + i] : 0);
-        x = gb_add_inputs(bits, 1, 1, group, at, &is_odd, x, sums);
+        x = gb_add_inputs(kind, 1, 1, group, at, &is_odd, x, sums);
         *y = gb_add_product(*y, gb_multiply_by(scales[i], in->scales[g + i]), gb_floats_of(sums[0][0]));
         if (biases)
             *y = gb_add_scaled(*y, in->sums[g + i], biases[i]);
@@ -52,10 +55,10 @@ GB_INLINE void next_scales(gb_levels *levels, uint32_t scale_bits, gb_lanes supe
         scales[i] = gb_multiply_lanes(gb_floats_of(four.group[i]), super);
 }
 
-GB_INLINE void multiply_block(int bits, size_t group, uint32_t scale_bits, bool has_bias, const input *in,
+GB_INLINE void multiply_block(int kind, size_t group, uint32_t scale_bits, bool has_bias, const input *in,
                               block b, float *to) {
     const size_t groups = GB_SUPER_GROUP / group;
-    gb_code_place at = {b.low.first, b.high.first, 0, 0};
+    gb_code_place at = {b.low.first, b.high.first, 0, 0, &in->book};
     const int8_t *x = in->codes;
     gb_lanes y = gb_zero_lanes();
     gb_stretch stretch = {.end = 0};
@@ -65,7 +68,9 @@ GB_INLINE void multiply_block(int bits, size_t group, uint32_t scale_bits, bool 
             at.low_ahead = gb_bytes_ahead(&b.low, 0, 1, &stretch);
             at.high_ahead = gb_bytes_ahead(&b.high, 0, 1, &stretch);
         }
-        const gb_lanes super = gb_next_super(&b.scales);
+        gb_lanes super = gb_next_super(&b.scales);
+        if (kind >= GB_BY_BOOK)
+            super = gb_multiply_by(super, in->unit);
         const gb_lanes super_bias = has_bias ? gb_next_super(&b.biases) : gb_zero_lanes();
         for (size_t g = 0; g < groups; g += QUAD) {
             gb_lanes scales[QUAD], biases[QUAD];
@@ -75,46 +80,69 @@ GB_INLINE void multiply_block(int bits, size_t group, uint32_t scale_bits, bool 
 #pragma GCC unroll 4
             for (int i = 0; has_bias && i < QUAD; i++)
                 biases[i] = gb_negate_lanes(biases[i]);
-            x = add_quad(bits, group, in, s * groups + g, &at, x, scales, has_bias ? biases : NULL, &y);
+            x = add_quad(kind, group, in, s * groups + g, &at, x, scales, has_bias ? biases : NULL, &y);
         }
     }
     gb_store_lanes(to, y);
 }
 
-#define ANY_FORMAT(bits)                                                                                     \
-    GB_NO_INLINE void multiply_##bits(const gb_format *format, const input *in, const block *b, float *to) { \
-        multiply_block(bits, format->group, format->scale_bits, format->has_bias, in, *b, to);               \
+#define ANY_FORMAT(kind)                                                                                     \
+    GB_NO_INLINE void multiply_##kind(const gb_format *format, const input *in, const block *b, float *to) { \
+        multiply_block(kind, format->group, format->scale_bits, format->has_bias, in, *b, to);               \
     }
+ANY_FORMAT(2)
+ANY_FORMAT(3)
 ANY_FORMAT(4)
 ANY_FORMAT(5)
 ANY_FORMAT(6)
 ANY_FORMAT(8)
+ANY_FORMAT(19)
+ANY_FORMAT(20)
 
-/* The formats of GGUF's Q4_K, Q5_K and Q6_K. */
-#define FORMAT(bits, group, scale_bits, has_bias)                                                            \
-    GB_NO_INLINE void multiply_##bits##_g##group(const input *in, const block *b, float *to) {               \
-        multiply_block(bits, group, scale_bits, has_bias, in, *b, to);                                       \
+/* The formats of GGUF's Q2_K to Q6_K and IQ4_XS. */
+#define FORMAT(kind, group, scale_bits, has_bias)                                                            \
+    GB_NO_INLINE void multiply_##kind##_g##group(const input *in, const block *b, float *to) {               \
+        multiply_block(kind, group, scale_bits, has_bias, in, *b, to);                                       \
     }
+FORMAT(2, 16, 4, true)
+FORMAT(3, 16, 8, false)
 FORMAT(4, 32, 6, true)
 FORMAT(5, 32, 6, true)
 FORMAT(6, 16, 8, false)
+FORMAT(20, 32, 8, false)
+
+/* Whether the format is that of a kernel above. */
+static bool has_levels(const gb_format *f, uint32_t group, uint32_t scale_bits, bool has_bias) {
+    return f->group == group && f->scale_bits == scale_bits && f->has_bias == has_bias;
+}
+
+static bool multiply_known(const gb_format *f, const input *in, const block *b, float *to) {
+    const int kind = gb_kind_of(f);
+    if (kind == 2 && has_levels(f, 16, 4, true))
+        multiply_2_g16(in, b, to);
+    else if (kind == 3 && has_levels(f, 16, 8, false))
+        multiply_3_g16(in, b, to);
+    else if (kind == 4 && has_levels(f, 32, 6, true))
+        multiply_4_g32(in, b, to);
+    else if (kind == 5 && has_levels(f, 32, 6, true))
+        multiply_5_g32(in, b, to);
+    else if (kind == 6 && has_levels(f, 16, 8, false))
+        multiply_6_g16(in, b, to);
+    else if (kind == 20 && has_levels(f, 32, 8, false))
+        multiply_20_g32(in, b, to);
+    else
+        return false;
+    return true;
+}
 
 static void multiply(const gb_format *f, const input *in, const block *b, float *to) {
-    const bool is_5_or_less = f->group == 32 && f->scale_bits == 6 && f->has_bias;
-    if (f->bits == 4 && is_5_or_less)
-        multiply_4_g32(in, b, to);
-    else if (f->bits == 5 && is_5_or_less)
-        multiply_5_g32(in, b, to);
-    else if (f->bits == 6 && f->group == 16 && f->scale_bits == 8 && !f->has_bias)
-        multiply_6_g16(in, b, to);
-    else if (f->bits == 4)
-        multiply_4(f, in, b, to);
-    else if (f->bits == 5)
-        multiply_5(f, in, b, to);
-    else if (f->bits == 6)
-        multiply_6(f, in, b, to);
-    else
-        multiply_8(f, in, b, to);
+    static void (*const kernels[GB_KINDS])(const gb_format *format, const input *in, const block *b,
+                                           float *to) = {
+        [2] = multiply_2, [3] = multiply_3, [4] = multiply_4,   [5] = multiply_5,
+        [6] = multiply_6, [8] = multiply_8, [19] = multiply_19, [20] = multiply_20,
+    };
+    if (!multiply_known(f, in, b, to))
+        kernels[gb_kind_of(f)](f, in, b, to);
 }
 
 /* ---- Blocks of rows ------------------------------------------------------------------------------------ */
@@ -131,7 +159,7 @@ static gb_levels levels_at(const gb_quantized_matrix *matrix, const gb_plane *su
 
 static block block_at(const gb_quantized_matrix *matrix, size_t row) {
     const gb_planes *planes = &matrix->planes;
-    const size_t bits = matrix->format.bits, low_bits = bits == 8 ? 8 : 4;
+    const size_t bits = matrix->format.bits, low_bits = gb_low_bits(matrix->format.bits);
     const size_t input_bytes = GB_SUPER_GROUP * GB_ROWS / 8; /* of a super-group's codes, a bit of each */
     block b = {.low = {.first = plane_at(matrix, &planes->codes, row),
                        .block_bytes = planes->codes.row_bytes * GB_ROWS,
@@ -173,11 +201,8 @@ static void find_pages(const gb_quantized_matrix *matrix, const block *b) {
     gb_find_page(b->biases.supers, rows * planes->super_biases.row_bytes);
 }
 
-/* A group's integer sum is of c * (q - offset), or of c * q: what is missing is a multiple of its sum of c.
- */
 static const int32_t *starts_of(const gb_linear *l, const int32_t *code_sums, int32_t *starts) {
-    const gb_format *format = &l->quantized->format;
-    const int32_t start = (format->bits == 8 ? GB_BYTE_OFFSET : 0) - gb_format_center(format);
+    const int32_t start = gb_start_factor(&l->quantized->format);
     const size_t groups = l->activations->groups;
     for (size_t g = 0; g < groups; g++)
         starts[g] = start * code_sums[g];
@@ -191,7 +216,9 @@ static input input_of(const gb_linear *l, int32_t *starts) {
                    .codes = x->codes + row * x->stride,
                    .scales = x->scales + row * x->groups,
                    .sums = x->sums + row * x->groups,
-                   .starts = starts_of(l, x->code_sums + row * x->groups, starts)};
+                   .starts = starts_of(l, x->code_sums + row * x->groups, starts),
+                   .book = gb_raise_book(l->quantized->format.book),
+                   .unit = gb_book_unit(l->quantized->format.book)};
 }
 
 void GB_FOR_ISA(gb_linear_token_levels)(const gb_linear *l, size_t first, size_t end, void *scratch) {

@@ -31,6 +31,21 @@ GB_INLINE gb_integers gb_load_signed(const uint8_t *from) {
     return four;
 }
 
+/* Four bits: nibbles of a byte for two groups. */
+GB_INLINE gb_integers gb_load_four_bits(const uint8_t *low) {
+    gb_integers four;
+#pragma GCC unroll 2
+    for (int g = 0; g < 4; g += 2) {
+        const gb_wide both = gb_load_byte_lanes(low + g / 2 * GB_ROWS);
+#pragma GCC unroll 4
+        for (int p = 0; p < GB_PARTS; p++) {
+            four.group[g].part[p] = both.part[p] & 15;
+            four.group[g + 1].part[p] = both.part[p] >> 4;
+        }
+    }
+    return four;
+}
+
 /* Six bits: the low four in nibbles of a byte for two groups, the others in a byte for all four. */
 #if defined(__AVX512BW__)
 /* All four groups at once, a quarter of the register each. */
@@ -83,11 +98,12 @@ GB_INLINE gb_lanes gb_next_super(gb_levels *levels) {
 
 /* Those of the next four groups. */
 GB_INLINE gb_integers gb_next_integers(gb_levels *levels, uint32_t scale_bits) {
-    const gb_integers four =
-        scale_bits == 8 ? gb_load_signed(levels->low) : gb_load_six_bits(levels->low, levels->high);
+    const gb_integers four = scale_bits == 8   ? gb_load_signed(levels->low)
+                             : scale_bits == 4 ? gb_load_four_bits(levels->low)
+                                               : gb_load_six_bits(levels->low, levels->high);
     gb_fetch(levels->low, levels->integers_ahead);
     levels->low += scale_bits == 8 ? 4 * GB_ROWS : 2 * GB_ROWS;
-    if (scale_bits != 8) {
+    if (scale_bits == 6) {
         gb_fetch(levels->high, levels->integers_ahead);
         levels->high += GB_ROWS;
     }

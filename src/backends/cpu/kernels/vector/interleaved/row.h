@@ -18,14 +18,15 @@ GB_INLINE const uint8_t *gb_interleaved_block(const gb_quantized_matrix *matrix,
            in_block * size;
 }
 
-/* Adds the bits over 4 of the codes first .. first + count - 1. */
-GB_INLINE void gb_add_high_bits(const uint8_t *high, int bits, size_t first, size_t count, int16_t *to) {
+/* Adds pieces of `bits` bits of the codes first .. first + count - 1 above the low ones that are there. */
+GB_INLINE void gb_add_pieces(const uint8_t *high, int bits, int low_bits, size_t first, size_t count,
+                             int16_t *to) {
     const size_t step = (size_t)(8 / bits) * 4; /* columns of four bytes */
     const int mask = (1 << bits) - 1;
     for (size_t i = 0; i < count; i++) {
         const size_t column = first + i;
         const int byte = high[column / step * 64 + column % 4];
-        to[i] = (int16_t)(to[i] | (byte >> (column % step / 4 * (size_t)bits) & mask) << 4);
+        to[i] = (int16_t)(to[i] | (byte >> (column % step / 4 * (size_t)bits) & mask) << low_bits);
     }
 }
 
@@ -42,15 +43,13 @@ GB_INLINE void gb_unpack_interleaved(const gb_quantized_matrix *matrix, size_t r
             to[i] = low[i / 4 * 64 + i % 4];
         return;
     }
-    const uint8_t *from = low + first / 8 * 64;
-    for (size_t i = 0; i < count; i += 8, from += 64)
-        for (size_t j = 0; j < 4; j++) {
-            to[i + j] = from[j] & 15;
-            to[i + j + 4] = from[j] >> 4;
-        }
+    const int low_bits = (int)gb_low_bits((uint32_t)bits);
     const size_t row_inputs = plane->row_bytes * 8 / (size_t)bits;
-    if (bits > 4)
-        gb_add_high_bits(low + row_inputs / 2 * GB_INTERLEAVED_ROWS, bits - 4, first, count, to);
+    memset(to, 0, count * sizeof *to);
+    gb_add_pieces(low, low_bits, 0, first, count, to);
+    if (bits > low_bits)
+        gb_add_pieces(low + row_inputs * (size_t)low_bits / 8 * GB_INTERLEAVED_ROWS, bits - low_bits,
+                      low_bits, first, count, to);
 }
 
 GB_INLINE float gb_interleaved_half(const gb_quantized_matrix *matrix, const gb_plane *plane, size_t row,
@@ -61,7 +60,7 @@ GB_INLINE float gb_interleaved_half(const gb_quantized_matrix *matrix, const gb_
     return dtype == GB_BF16 ? gb_float_from_bf16(half) : gb_float_from_f16(half);
 }
 
-/* A small integer of two levels: signed of 8 bits, or of 6. */
+/* A small integer of two levels: signed of 8 bits, or of 4 or 6. */
 GB_INLINE int gb_interleaved_integer(const gb_quantized_matrix *matrix, const gb_plane *plane, size_t row,
                                      size_t group) {
     const uint8_t *block = gb_interleaved_block(matrix, plane, row, 1);
@@ -69,6 +68,8 @@ GB_INLINE int gb_interleaved_integer(const gb_quantized_matrix *matrix, const gb
         return (int8_t)block[group * GB_INTERLEAVED_ROWS];
     const size_t groups = plane->row_bytes * 8 / 6;
     const int low = block[group / 2 * GB_INTERLEAVED_ROWS] >> (group % 2 * 4) & 15;
+    if (matrix->format.scale_bits == 4)
+        return low;
     const int high = block[(groups / 2 + group / 4) * GB_INTERLEAVED_ROWS] >> (group % 4 * 2) & 3;
     return low | high << 4;
 }
@@ -96,6 +97,7 @@ GB_INLINE gb_affine gb_interleaved_affine(const gb_quantized_matrix *matrix, siz
                                gb_interleaved_group(matrix, row, group));
     const size_t super = group * format->group / GB_SUPER_GROUP;
     affine.scale = gb_interleaved_half(matrix, &planes->super_scales, row, super, GB_F16) *
+                   gb_book_unit(format->book) *
                    (float)gb_interleaved_integer(matrix, &planes->scales, row, group);
     if (format->has_bias)
         affine.bias = -(gb_interleaved_half(matrix, &planes->super_biases, row, super, GB_F16) *

@@ -9,6 +9,7 @@ static const uint8_t *block_of(const gb_quantized_matrix *matrix, const gb_plane
 /* What the scales, or the biases, of a block consist of. */
 typedef struct levels {
     const uint8_t *supers, *integers;
+    float unit; /* of the book */
     uint32_t bits;
     size_t groups, groups_of_super; /* of a row */
 } levels;
@@ -18,10 +19,12 @@ GB_INLINE void expand_levels(const levels *from, bool is_bias, size_t first, siz
     const uint8_t *high = from->integers + from->groups / 2 * GB_ROWS;
     gb_fetch(from->integers + first * GB_ROWS * from->bits / 8, GB_FETCH_SCALES);
     for (size_t g = first; g < first + count; g += 4) {
-        const gb_lanes super = gb_load_lanes(from->supers, GB_F16, g / from->groups_of_super * GB_ROWS);
-        const gb_integers four =
-            from->bits == 8 ? gb_load_signed(from->integers + g * GB_ROWS)
-                            : gb_load_six_bits(from->integers + g / 2 * GB_ROWS, high + g / 4 * GB_ROWS);
+        const gb_lanes super = gb_multiply_by(
+            gb_load_lanes(from->supers, GB_F16, g / from->groups_of_super * GB_ROWS), from->unit);
+        const uint8_t *low = from->integers + g * GB_ROWS / (from->bits == 8 ? 1 : 2);
+        const gb_integers four = from->bits == 8   ? gb_load_signed(low)
+                                 : from->bits == 4 ? gb_load_four_bits(low)
+                                                   : gb_load_six_bits(low, high + g / 4 * GB_ROWS);
 #pragma GCC unroll 4
         for (int i = 0; i < 4; i++, to += GB_ROWS) {
             const gb_lanes product = gb_multiply_lanes(gb_floats_of(four.group[i]), super);
@@ -36,6 +39,7 @@ void GB_FOR_ISA(gb_expand_scales)(const gb_quantized_matrix *matrix, size_t row,
     const size_t of_super = matrix->format.group == 16 ? 16 : 8;
     levels from = {.supers = block_of(matrix, &planes->super_scales, row),
                    .integers = block_of(matrix, &planes->scales, row),
+                   .unit = gb_book_unit(matrix->format.book),
                    .bits = matrix->format.scale_bits,
                    .groups = planes->super_scales.row_bytes / 2 * of_super,
                    .groups_of_super = of_super};

@@ -27,18 +27,20 @@ GB_INLINE void add_step(gb_codes codes, bool has_offset, int32_t center, const a
 }
 
 /* A unit of 16 inputs. */
-GB_INLINE void add_unit(int bits, bool has_offset, int32_t center, gb_code_place *at, bool is_odd,
+GB_INLINE void add_unit(int kind, bool has_offset, int32_t center, gb_code_place *at, bool is_odd,
                         const affine *a, const float *x, gb_lanes *sums) {
-    const gb_codes high = bits == 5 || bits == 6 ? gb_high_of_unit(bits, at, is_odd) : gb_load_codes(at->low);
+    const int bits = gb_kind_bits(kind), chunk_steps = gb_chunk_steps(bits);
+    const gb_codes high = gb_has_high_bits(bits) ? gb_high_of_unit(bits, at, is_odd) : gb_load_codes(at->low);
 #pragma GCC unroll 4
     for (int s = 0; s < GB_UNIT_STEPS; s++) {
-        const gb_codes chunk = gb_load_codes(at->low + GB_CHUNK * (bits == 8 ? s : s / 2));
-        const gb_codes codes = bits == 8 ? chunk : gb_codes_of_step(bits, chunk, high, s);
+        const gb_codes chunk = gb_load_codes(at->low + GB_CHUNK * (s / chunk_steps));
+        gb_codes codes = gb_codes_of_step(bits, chunk, high, s);
+        if (kind >= GB_BY_BOOK)
+            codes = gb_look_up(at->book, codes);
         add_step(codes, has_offset, center, a, x + 4 * s, sums + 4 * s);
     }
-    at->low += GB_CHUNK * (bits == 8 ? GB_UNIT_STEPS : 2);
-    if (bits == 6 || (bits == 5 && is_odd))
-        at->high += GB_CHUNK;
+    at->low += GB_CHUNK * GB_UNIT_STEPS / chunk_steps;
+    at->high += gb_high_step(bits, is_odd);
 }
 
 /* What the row has past the last whole unit, steps of bytes. */
@@ -62,18 +64,20 @@ GB_INLINE gb_lanes sum_of(const gb_lanes *sums) {
     return sum;
 }
 
-static gb_code_place place_of(const gb_quantized_matrix *matrix, size_t row) {
+static gb_code_place place_of(const gb_quantized_matrix *matrix, size_t row, const gb_raised_book *book) {
     const gb_plane *plane = &matrix->planes.codes;
     const uint8_t *low = gb_interleaved_block(matrix, plane, row, 0);
-    const size_t low_bytes = plane->row_bytes / matrix->format.bits * 4 * GB_ROWS;
-    return (gb_code_place){low, matrix->format.bits > 4 ? low + low_bytes : low, 0, 0};
+    const size_t bits = matrix->format.bits, low_bits = gb_low_bits(matrix->format.bits);
+    const size_t low_bytes = plane->row_bytes * GB_ROWS / bits * low_bits;
+    return (gb_code_place){low, bits > low_bits ? low + low_bytes : low, 0, 0, book};
 }
 
-GB_INLINE gb_lanes multiply_block(int bits, bool has_offset, const gb_quantized_matrix *matrix, size_t row,
+GB_INLINE gb_lanes multiply_block(int kind, bool has_offset, const gb_quantized_matrix *matrix, size_t row,
                                   const float *x, size_t inputs) {
-    const int32_t center = has_offset ? 0 : 1 << (bits - 1);
+    const int32_t center = kind >= GB_BY_BOOK ? GB_BOOK_RAISE : has_offset ? 0 : 1 << (kind - 1);
+    const gb_raised_book book = gb_raise_book(matrix->format.book);
     const size_t group = (size_t)matrix->planes.group;
-    gb_code_place at = place_of(matrix, row);
+    gb_code_place at = place_of(matrix, row, &book);
     gb_span_scales by;
     gb_lanes sums[GB_LANES];
 #pragma GCC unroll 16
@@ -86,37 +90,42 @@ GB_INLINE gb_lanes multiply_block(int bits, bool has_offset, const gb_quantized_
             const affine a = {gb_load_lanes(by.scales[g], GB_F32, 0),
                               has_offset ? gb_load_lanes(by.biases[g], GB_F32, 0) : gb_zero_lanes()};
             for (const size_t end = run - i < group ? run : i + group; i < end; i += GB_UNIT, x += GB_UNIT)
-                if (bits == 8 && run - i < GB_UNIT)
+                if (kind == 8 && run - i < GB_UNIT)
                     add_rest(has_offset, center, at.low, run - i, &a, x, sums);
                 else
-                    add_unit(bits, has_offset, center, &at, i / GB_UNIT % 2 == 1, &a, x, sums);
+                    add_unit(kind, has_offset, center, &at, i / GB_UNIT % 2 == 1, &a, x, sums);
         }
     }
     return sum_of(sums);
 }
 
-#define FORMATS(bits)                                                                                        \
-    GB_NO_INLINE gb_lanes multiply_##bits(const gb_quantized_matrix *matrix, size_t row, const float *x,     \
+#define FORMATS(kind)                                                                                        \
+    GB_NO_INLINE gb_lanes multiply_##kind(const gb_quantized_matrix *matrix, size_t row, const float *x,     \
                                           size_t inputs) {                                                   \
-        return gb_format_has_offset(&matrix->format) ? multiply_block(bits, true, matrix, row, x, inputs)    \
-                                                     : multiply_block(bits, false, matrix, row, x, inputs);  \
+        return gb_format_has_offset(&matrix->format) ? multiply_block(kind, true, matrix, row, x, inputs)    \
+                                                     : multiply_block(kind, false, matrix, row, x, inputs);  \
     }
+#define BOOK(kind)                                                                                           \
+    GB_NO_INLINE gb_lanes multiply_##kind(const gb_quantized_matrix *matrix, size_t row, const float *x,     \
+                                          size_t inputs) {                                                   \
+        return multiply_block(kind, false, matrix, row, x, inputs);                                          \
+    }
+FORMATS(2)
+FORMATS(3)
 FORMATS(4)
 FORMATS(5)
 FORMATS(6)
 FORMATS(8)
+BOOK(19)
+BOOK(20)
 
 static gb_lanes multiply(const gb_quantized_matrix *matrix, size_t row, const float *x, size_t inputs) {
-    switch (matrix->format.bits) {
-    case 4:
-        return multiply_4(matrix, row, x, inputs);
-    case 5:
-        return multiply_5(matrix, row, x, inputs);
-    case 6:
-        return multiply_6(matrix, row, x, inputs);
-    default:
-        return multiply_8(matrix, row, x, inputs);
-    }
+    static gb_lanes (*const kernels[GB_KINDS])(const gb_quantized_matrix *matrix, size_t row, const float *x,
+                                               size_t inputs) = {
+        [2] = multiply_2, [3] = multiply_3, [4] = multiply_4,   [5] = multiply_5,
+        [6] = multiply_6, [8] = multiply_8, [19] = multiply_19, [20] = multiply_20,
+    };
+    return kernels[gb_kind_of(&matrix->format)](matrix, row, x, inputs);
 }
 
 /* Several tokens take the block one after the other, while it is in the cache. */

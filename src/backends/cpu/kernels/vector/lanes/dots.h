@@ -118,10 +118,10 @@ GB_INLINE void gb_fold_scaled(gb_wide *sum, const gb_wide *part, gb_narrow *narr
         sum->part[p] += part->part[p] * scale[p];
 }
 #else
-/* Sums of two products in 16 bits: so many steps fit. 15 * 127 * 2 * 8, 31 * 127 * 2 * 4 and 63 * 127 * 2 * 2
- * are below 2^15. */
+/* Sums of two products in 16 bits: so many steps fit, of codes of at most 4 bits 8. 15 * 127 * 2 * 8, 31 *
+ * 127 * 2 * 4 and 63 * 127 * 2 * 2 are below 2^15. */
 GB_INLINE int gb_narrow_steps(int bits) {
-    return bits == 4 ? 8 : bits == 5 ? 4 : 2;
+    return bits <= 4 ? 8 : bits == 5 ? 4 : 2;
 }
 
 GB_INLINE gb_narrow gb_zero_narrow(void) {

@@ -11,7 +11,7 @@
 /* Codes are taken in runs of at most this many; a run begins at a multiple of 8 inputs. */
 enum { GB_CODE_RUN = 256 };
 
-/* Eight codes of 5 bits in five bytes, or of 6 bits in six. */
+/* Eight codes of so many bits in as many bytes. */
 GB_INLINE uint64_t gb_load_bytes(const uint8_t *from, int count) {
     uint64_t word = 0;
     for (int i = 0; i < count; i++)
@@ -27,31 +27,44 @@ GB_INLINE void gb_unpack_wide(const uint8_t *from, size_t count, int bits, int16
     }
 }
 
-/* The codes first .. first + count - 1 of a row of the matrix, minus the format's center. first is a multiple
- * of 8; so is count, except where codes are bytes. */
-GB_INLINE void gb_unpack_codes(const gb_quantized_matrix *matrix, size_t row, size_t first, size_t count,
-                               int16_t *to) {
-    int16_t center = (int16_t)gb_format_center(&matrix->format);
-    const uint8_t *from = (const uint8_t *)matrix->data + matrix->planes.codes.offset +
-                          row * matrix->planes.codes.row_bytes + first * matrix->format.bits / 8;
-    if (matrix->is_interleaved) {
-        gb_unpack_interleaved(matrix, row, first, count, to);
-    } else if (matrix->format.bits == 4) {
+GB_INLINE void gb_unpack_canonical(const uint8_t *from, size_t count, int bits, int16_t *to) {
+    if (bits == 4)
         for (size_t i = 0; i < count / 2; i++) {
             to[2 * i] = from[i] & 15;
             to[2 * i + 1] = from[i] >> 4;
         }
-    } else if (matrix->format.bits == 8) {
+    else if (bits == 8)
         for (size_t i = 0; i < count; i++)
             to[i] = from[i];
-    } else if (matrix->format.bits == 5) {
+    else if (bits == 2)
+        gb_unpack_wide(from, count, 2, to);
+    else if (bits == 3)
+        gb_unpack_wide(from, count, 3, to);
+    else if (bits == 5)
         gb_unpack_wide(from, count, 5, to);
-    } else {
+    else
         gb_unpack_wide(from, count, 6, to);
-    }
-    if (center == 0)
+}
+
+/* The codes first .. first + count - 1 of a row of the matrix as integers (gb_format_integer). first is a
+ * multiple of 8; so is count, except where codes are bytes. */
+GB_INLINE void gb_unpack_codes(const gb_quantized_matrix *matrix, size_t row, size_t first, size_t count,
+                               int16_t *to) {
+    const gb_code_book book = matrix->format.book;
+    const uint8_t *from = (const uint8_t *)matrix->data + matrix->planes.codes.offset +
+                          row * matrix->planes.codes.row_bytes + first * matrix->format.bits / 8;
+    if (matrix->is_interleaved)
+        gb_unpack_interleaved(matrix, row, first, count, to);
+    else
+        gb_unpack_canonical(from, count, matrix->format.bits, to);
+    if (book != GB_BOOK_NONE) {
+        const gb_book_bytes integers = gb_book_integers(book);
+        for (size_t i = 0; i < count; i++)
+            to[i] = (int16_t)gb_book_integer(integers, (uint32_t)to[i]);
         return;
-    for (size_t i = 0; i < count; i++)
+    }
+    const int16_t center = (int16_t)gb_format_center(&matrix->format);
+    for (size_t i = 0; i < count && center != 0; i++)
         to[i] = (int16_t)(to[i] - center);
 }
 
