@@ -97,7 +97,8 @@ bool gb_constant_planes(const gb_constant *constant, gb_planes *planes) {
 bool gb_constant_bytes(const gb_constant *constant, uint64_t *bytes) {
     gb_planes planes;
     if (constant->type.dtype != GB_QUANTIZED)
-        return constant->format.kind == GB_FORMAT_DENSE && gb_type_bytes(&constant->type, bytes);
+        return constant->format.kind == GB_FORMAT_DENSE && gb_format_valid(&constant->format) &&
+               gb_type_bytes(&constant->type, bytes);
     if (!gb_constant_planes(constant, &planes))
         return false;
     *bytes = planes.size;

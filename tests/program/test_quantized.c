@@ -58,6 +58,35 @@ static void formats_are_written_and_read(void **unused) {
     gb_program_destroy(program);
 }
 
+static const gb_format e2m1 = {
+    .kind = GB_FORMAT_ONE_LEVEL, .bits = 4, .scale = GB_BF16, .group = 32, .book = GB_BOOK_E2M1};
+
+/* The number of a book, of which a reader must know what it stands for. */
+static void books_are_written_and_read(void **unused) {
+    (void)unused;
+    gb_program *program = quantized_program_build();
+    gb_byte_buffer buffer = {0};
+    gumbel_status status;
+    gumbel_error error;
+    program->constants[2].format = e2m1;
+    gb_encode_graph(program, &buffer);
+    gb_program *again = decode(&buffer, &status, &error);
+    assert_ok(status, &error);
+    assert_true(gb_format_equal(&again->constants[2].format, &e2m1));
+    gb_program_destroy(again);
+    const uint8_t head[] = {GB_CONSTANT_FIELD_BOOK, 0, GB_RECORD_CRITICAL, 0, 4, 0, 0, 0, GB_BOOK_E2M1};
+    size_t at = 0;
+    while (at + sizeof head < buffer.size && memcmp(buffer.data + at, head, sizeof head) != 0)
+        at++;
+    assert_true(at + sizeof head <= buffer.size);
+    gb_put_u32(buffer.data + at + 8, GB_BOOK_COUNT);
+    again = decode(&buffer, &status, &error);
+    assert_fails(status, GUMBEL_ERROR_UNSUPPORTED, &error, "code book 7 is not known to this version");
+    gb_free(buffer.data);
+    gb_program_destroy(again);
+    gb_program_destroy(program);
+}
+
 /* The graph with field `index` of the first format replaced. */
 static void refuse_field(uint32_t index, uint32_t value, gumbel_status expected, const char *part) {
     gb_program *program = quantized_program_build();
@@ -99,6 +128,12 @@ static void change_size(gb_program *program) {
 static void change_bits(gb_program *program) {
     program->constants[2].format.bits = 7;
 }
+static void give_a_bias_and_a_book(gb_program *program) {
+    program->constants[2].format.book = GB_BOOK_IQ4;
+}
+static void give_dense_a_book(gb_program *program) {
+    program->constants[1].format.book = GB_BOOK_E2M1;
+}
 static void change_group(gb_program *program) {
     program->constants[2].format.group = 128; /* rows have 64 */
 }
@@ -129,6 +164,9 @@ static void rules_of_quantized_constants(void **unused) {
     refuse_change(change_size, GUMBEL_ERROR_FORMAT, "constant head: 3839 bytes, its type has 3840");
     refuse_change(change_bits, GUMBEL_ERROR_FORMAT,
                   "constant head: quantized[96,64] cannot have the weight format int7 g32 bf16+bias");
+    refuse_change(give_a_bias_and_a_book, GUMBEL_ERROR_FORMAT,
+                  "cannot have the weight format iq4 g32 bf16+bias");
+    refuse_change(give_dense_a_book, GUMBEL_ERROR_FORMAT, "f32[64] cannot have the weight format dense");
     refuse_change(change_group, GUMBEL_ERROR_FORMAT, "cannot have the weight format int4 g128");
     refuse_change(drop_format, GUMBEL_ERROR_FORMAT, "cannot have the weight format dense");
     refuse_change(give_dense_a_format, GUMBEL_ERROR_FORMAT, "f32[64] cannot have the weight format int4");
@@ -154,8 +192,8 @@ static void the_table_shows_formats(void **unused) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_are_those_of_the_planes), cmocka_unit_test(formats_are_written_and_read),
-        cmocka_unit_test(broken_fields_are_refused),     cmocka_unit_test(rules_of_quantized_constants),
-        cmocka_unit_test(the_table_shows_formats),
+        cmocka_unit_test(books_are_written_and_read),    cmocka_unit_test(broken_fields_are_refused),
+        cmocka_unit_test(rules_of_quantized_constants),  cmocka_unit_test(the_table_shows_formats),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
