@@ -8,6 +8,7 @@
 #include "support/checkpoints/safetensors_writer.h"
 #include "tensor/convert.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -104,8 +105,8 @@ static void refuses_bad_mlx(void **state) {
             160, unsupported, "tensor m.weight has codes of 0 bits");
     refuses(MLX,
             "{'m.weight':{'dtype':'U32','shape':[4,8],'data_offsets':[0,128]},"
-            "'m.scales':{'dtype':'U8','shape':[4,2],'data_offsets':[128,136]}}",
-            136, unsupported, "tensor m.scales has dtype U8, as the modes mxfp4");
+            "'m.scales':{'dtype':'U8','shape':[4,4],'data_offsets':[128,144]}}",
+            144, unsupported, "tensor m.scales has dtype U8, as the modes nvfp4");
     refuses(MLX,
             "{'m.weight':{'dtype':'U32','shape':[4,0],'data_offsets':[0,0]},"
             "'m.scales':{'dtype':'F16','shape':[4,0],'data_offsets':[0,0]}}",
@@ -375,6 +376,102 @@ static void leaves_other_tensors(void **state) {
     }
 }
 
+/* ---- MXFP4 --------------------------------------------------------------------------------------------- */
+
+enum { EXPERTS = 2 };
+
+static const char MXFP4[] = "{\"quantization_config\":{\"quant_method\":\"mxfp4\"}}";
+
+/* The number that bits of E2M1 and an exponent stand for. */
+static float mx_number(uint32_t code, uint8_t exponent) {
+    static const float magnitudes[] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6};
+    const float magnitude = ldexpf(magnitudes[code & 7], (int)exponent - 127);
+    return code & 8 ? -magnitude : magnitude;
+}
+
+static uint8_t exponent_of(int row, int group) {
+    static const uint8_t exponents[] = {0, 1, 2, 100, 127, 130, 253, 254};
+    return exponents[(row * 2 + group) % 8];
+}
+
+/* [EXPERTS, ROWS, COLUMNS] called name; rows are in turns where is_in_turns. */
+static void check_mxfp4(const char *name, bool is_in_turns) {
+    char header[512];
+    snprintf(header, sizeof header,
+             "{'%s_blocks':{'dtype':'U8','shape':[2,4,2,16],'data_offsets':[0,256]},"
+             "'%s_scales':{'dtype':'U8','shape':[2,4,2],'data_offsets':[256,272]}}",
+             name, name);
+    fixture f = open_fixture(MXFP4, header, 272);
+    uint8_t *data = f.bytes + f.data_begin, planes_bytes[512] = {0};
+    for (int i = 0; i < 256; i++)
+        data[i] = (uint8_t)(37 * i + 5);
+    for (int row = 0; row < EXPERTS * ROWS; row++)
+        for (int group = 0; group < 2; group++)
+            data[256 + 2 * row + group] = exponent_of(row, group);
+    const int64_t dims[] = {EXPERTS, ROWS, COLUMNS};
+    gb_packed packed;
+    gb_planes planes;
+    bool is_found;
+    gumbel_error error;
+    assert_ok(gb_packed_find(&f.packing, f.checkpoint, name, 3, dims, &packed, &is_found, &error), &error);
+    assert_true(is_found && gb_packed_has(&f.packing, f.checkpoint, name));
+    assert_true(gb_format_planes(&packed.format, 1, COLUMNS, &planes) && planes.size <= sizeof planes_bytes);
+    for (int row = 0; row < EXPERTS * ROWS; row++) {
+        const int expert = row / ROWS, r = row % ROWS;
+        const int from = expert * ROWS + (!is_in_turns ? r : r < 2 ? 2 * r : 2 * (r - 2) + 1);
+        const gb_imported_row to = {.codes = planes_bytes + planes.codes.offset,
+                                    .scales = planes_bytes + planes.scales.offset};
+        float values[COLUMNS];
+        gb_packed_row(&packed, (uint64_t)row, &to);
+        gb_format_dequantize(&packed.format, &planes, planes_bytes, 0, 0, COLUMNS, values);
+        for (int i = 0; i < COLUMNS; i++)
+            assert_true(values[i] ==
+                        mx_number(gb_get_code(data + 32 * from, 4, (uint64_t)i), exponent_of(from, i / 32)));
+    }
+    gb_packed_free(&packed);
+    close_fixture(&f);
+}
+
+static void reads_mxfp4(void **state) {
+    (void)state;
+    check_mxfp4("m.gate_up_proj", true);
+    check_mxfp4("m.down_proj", false);
+}
+
+static void refuses_bad_mxfp4(void **state) {
+    (void)state;
+    static const struct {
+        const char *header;
+        size_t size;
+        gumbel_status status;
+        const char *part;
+    } cases[] = {
+        {"{'m.x_proj_blocks':{'dtype':'U8','shape':[2,4,2,16],'data_offsets':[0,256]}}", 256,
+         GUMBEL_ERROR_FORMAT, "tensor m.x_proj_scales is missing"},
+        {"{'m.x_proj_blocks':{'dtype':'U8','shape':[2,4,32],'data_offsets':[0,256]}}", 256,
+         GUMBEL_ERROR_FORMAT, "tensor m.x_proj_blocks has shape [2, 4, 32], expected [2, 4, 2, 16]"},
+        {"{'m.x_proj_blocks':{'dtype':'I8','shape':[2,4,2,16],'data_offsets':[0,256]}}", 256,
+         GUMBEL_ERROR_FORMAT, "does not hold experts' rows of 64 weights in groups of 32"},
+        {"{'m.x_proj_blocks':{'dtype':'U8','shape':[2,4,2,16],'data_offsets':[0,256]},"
+         "'m.x_proj_scales':{'dtype':'U8','shape':[2,4,2],'data_offsets':[256,272]}}",
+         272, GUMBEL_ERROR_UNSUPPORTED, "expected finite scales"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        fixture f = open_fixture(MXFP4, cases[i].header, cases[i].size);
+        const int64_t dims[] = {EXPERTS, ROWS, COLUMNS};
+        gb_packed packed;
+        bool is_found;
+        gumbel_error error;
+        if (cases[i].size > 256)
+            f.bytes[f.data_begin + 260] = 255;
+        assert_fails(
+            gb_packed_find(&f.packing, f.checkpoint, "m.x_proj", 3, dims, &packed, &is_found, &error),
+            cases[i].status, &error, cases[i].part);
+        gb_packed_free(&packed);
+        close_fixture(&f);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(refuses_bad_mlx),
@@ -386,6 +483,8 @@ int main(void) {
         cmocka_unit_test(refuses_bad_torchao),
         cmocka_unit_test(refuses_fractional_zero_points),
         cmocka_unit_test(leaves_other_tensors),
+        cmocka_unit_test(reads_mxfp4),
+        cmocka_unit_test(refuses_bad_mxfp4),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

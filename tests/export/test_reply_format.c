@@ -64,6 +64,7 @@ static const char *choose(const char *config, const char *template_text, const c
 #define CHATML "{{ '<|im_start|>' + role }}"
 #define HERMES CHATML "<tool_call>\n{\"name\": NAME, \"arguments\": {}}\n</tool_call>"
 #define GEMMA "<|turn>model\n{{ '<|tool_call>call:' }}"
+#define HARMONY "<|start|>assistant<|channel|>final<|message|> to=functions."
 #define LLAMA "<|start_header_id|>assistant {\"name\": NAME, \"parameters\": {}}"
 
 /* Marks of the template and tokens of the vocabulary say it. */
@@ -77,6 +78,7 @@ static void test_marks(void **state) {
         {HERMES, "<|im_start|><|im_end|>", "qwen3"},
         {HERMES, "<|start_header_id|><|im_start|>", "qwen3"},
         {HERMES, "<im_start|>", "plain"},
+        {HARMONY, "<|start|><|channel|>", "harmony"},
         {HERMES "<function=F><parameter=P>", "<|im_start|><tool_call>", "qwen3_5"},
         {CHATML, "<|im_start|><|im_end|>", "plain"}, /* SmolLM2, an architecture llama */
         {LLAMA, "<|start_header_id|>", "llama3"},

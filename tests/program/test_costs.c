@@ -44,7 +44,8 @@ static void one_token_reads_every_weight_once(void **state) {
     (void)state;
     gumbel_step_costs costs =
         costs_of(program, (gumbel_step_shape){.sequences = 1, .tokens = 1, .wants_tokens = true});
-    double layers = 2 * (LAYER_MATRICES + LAYER_VECTORS), head = V * W + W, embedding_row = W;
+    double layers = 2 * (LAYER_MATRICES + LAYER_VECTORS) + H /* the sinks of one */, head = V * W + W,
+           embedding_row = W;
     assert_true(costs.weight_bytes == sizeof(float) * (layers + head + embedding_row));
     assert_true(costs.int8_products == 0);
     double attention = 2.0 * H * 2 * D; /* two layers that look at one position */

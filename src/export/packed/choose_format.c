@@ -40,6 +40,9 @@ bool gb_packed_fit(const gb_packed *packed, const gb_format *format, float scale
                    gb_packed_group *group) {
     if (!isfinite(scale) || !isfinite(offset) || !is_exact((double)scale, format->scale))
         return false;
+    *group = (gb_packed_group){.scale = scale};
+    if (format->book != GB_BOOK_NONE)
+        return true;
     if (format->has_bias)
         return fit_bias(packed, format, scale, offset, group);
     float spare = (float)((1u << format->bits) - (1u << packed->bits));
@@ -84,6 +87,11 @@ static uint32_t format_group(const gb_packed *packed, bool may_be_row) {
 /* From the smallest to the largest; of equal ones that with the scales' own dtype first. */
 static void list_candidates(choice *c) {
     const gb_packed *packed = c->packed;
+    if (packed->book != GB_BOOK_NONE) { /* bfloat16 has every exponent */
+        add_candidate(c, packed->bits, false, GB_BF16, (uint32_t)packed->group);
+        c->candidates[0].book = packed->book;
+        return;
+    }
     bool is_f16 = packed->scales->dtype == GB_F16;
     const gb_dtype own = is_f16 ? GB_F16 : GB_BF16, other = is_f16 ? GB_BF16 : GB_F16;
     uint32_t group = format_group(packed, packed->bits == 8);
@@ -126,7 +134,7 @@ static void release(const gb_tensor *tensor) {
 
 /* Whether the first candidate fits whatever the numbers are, so that they need not be read. */
 static bool fits_any(const gb_packed *packed) {
-    bool is_half = packed->scales->dtype != GB_F32;
+    bool is_half = packed->scales->dtype != GB_F32 && packed->book == GB_BOOK_NONE;
     return is_half && (packed->offset_kind == GB_OFFSETS_NONE || packed->offset_kind == GB_OFFSETS_BIASES);
 }
 

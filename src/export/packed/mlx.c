@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * MLX's affine quantization, as mlx-lm stores it: codes in 32-bit words that are one sequence of bits, scales
- * and biases [.., columns / group]. Bits and group size of a module are those that the configuration gives it
- * by name; of any other module the shapes tell them.
+ * MLX's quantization, as mlx-lm stores it: codes in 32-bit words that are one sequence of bits, scales and
+ * biases [.., columns / group], or, in the mode mxfp4, exponents alone. Bits and group size of a module are
+ * those that the configuration gives it by name; of any other module the shapes tell them.
  */
 #include "export/packed/parts.h"
 
@@ -43,6 +43,10 @@ static gumbel_status check_size(const gb_packed_query *query, const gb_tensor *c
     return GUMBEL_OK;
 }
 
+static bool has_exponents(const gb_tensor *scales) {
+    return scales && strcmp(scales->dtype_name, "U8") == 0;
+}
+
 /* The module's bits and group size, and the scales' tensor name in text. */
 static gumbel_status read_module(const gb_packed_query *query, const gb_tensor *codes, int64_t columns,
                                  char text[GB_PACKED_NAME], gb_mlx_module *module, gumbel_error *error) {
@@ -50,11 +54,11 @@ static gumbel_status read_module(const gb_packed_query *query, const gb_tensor *
     GB_TRY(gb_quantization_mlx_module(query->packing, text, module, error));
     gb_packed_rename(query->name, ".weight", ".scales", text);
     const gb_tensor *scales = gb_checkpoint_find(query->checkpoint, text);
-    if (scales && strcmp(scales->dtype_name, "U8") == 0)
-        return gb_packed_fail(query, scales, GUMBEL_ERROR_UNSUPPORTED, error,
-                              "has dtype U8, as the modes mxfp4, nvfp4 and mxfp8 have; expected mode affine");
     if (!module->is_said && scales && scales->rank > 0 && codes->rank > 0)
         *module = infer(columns, codes->dims[codes->rank - 1], scales->dims[scales->rank - 1]);
+    if (has_exponents(scales) && (module->bits != 4 || module->group != 32))
+        return gb_packed_fail(query, scales, GUMBEL_ERROR_UNSUPPORTED, error,
+                              "has dtype U8, as the modes nvfp4 and mxfp8 have; expected affine or mxfp4");
     return scales ? check_size(query, codes, columns, module, error) : GUMBEL_OK;
 }
 
@@ -71,14 +75,16 @@ gumbel_status gb_packed_find_mlx(const gb_packed_query *query, gb_packed *packed
     gb_mlx_module module;
     GB_TRY(read_module(query, codes, columns, text, &module, error));
     dims[rank - 1] = module.group ? columns / module.group : 0;
-    GB_TRY(gb_packed_part(query, codes, text, "F32 F16 BF16", rank, dims, &packed->scales, error));
+    GB_TRY(gb_packed_part(query, codes, text, "F32 F16 BF16 U8", rank, dims, &packed->scales, error));
+    packed->book = has_exponents(packed->scales) ? GB_BOOK_E2M1 : GB_BOOK_NONE;
+    packed->offset_kind = packed->book == GB_BOOK_NONE ? GB_OFFSETS_BIASES : GB_OFFSETS_NONE;
     gb_packed_rename(query->name, ".weight", ".biases", text);
-    GB_TRY(
-        gb_packed_part(query, codes, text, packed->scales->dtype_name, rank, dims, &packed->offsets, error));
+    if (packed->offset_kind == GB_OFFSETS_BIASES)
+        GB_TRY(gb_packed_part(query, codes, text, packed->scales->dtype_name, rank, dims, &packed->offsets,
+                              error));
     dims[rank - 1] = columns * module.bits / 32;
     GB_TRY(gb_checkpoint_check_shape(query->checkpoint, codes, rank, dims, error));
     packed->codes = codes;
-    packed->offset_kind = GB_OFFSETS_BIASES;
     packed->bits = (uint32_t)module.bits;
     packed->group = (uint64_t)module.group;
     packed->row_stride = packed->columns / packed->group;

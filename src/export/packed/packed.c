@@ -25,14 +25,15 @@ static const method METHODS[] = {
     [GB_QUANTIZATION_COMPRESSED_TENSORS] = {gb_packed_find_compressed, gb_packed_compressed_name,
                                             ".weight_packed"},
     [GB_QUANTIZATION_TORCHAO] = {gb_packed_find_torchao, gb_packed_torchao_name, "_qdata"},
+    [GB_QUANTIZATION_MXFP4] = {gb_packed_find_mxfp4, gb_packed_mxfp4_name, "_blocks"},
 };
 
 /* ---- Stacks of matrices -------------------------------------------------------------------------------- */
 
 /* Whether one format can hold both. */
 static bool is_alike(const gb_packed *a, const gb_packed *b) {
-    return a->bits == b->bits && a->group == b->group && a->offset_kind == b->offset_kind &&
-           a->scales->dtype == b->scales->dtype;
+    return a->bits == b->bits && a->group == b->group && a->book == b->book &&
+           a->offset_kind == b->offset_kind && a->scales->dtype == b->scales->dtype;
 }
 
 static gumbel_status find_member(const gb_packed_query *stack, uint64_t index, gb_packed *members,
@@ -220,7 +221,7 @@ void gb_packed_release(const gb_packed *packed, uint64_t first, uint64_t count) 
         if (begin < end)
             gb_packed_release(&packed->members[i], begin, end - begin);
     }
-    if (packed->members)
+    if (packed->members || packed->row_pairs > 0) /* in turns: neighbours are still to be read */
         return;
     release_rows(packed->codes, packed, first, count);
     if (packed->row_stride == 1) /* a column for each row: all are read until the end */

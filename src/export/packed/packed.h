@@ -8,6 +8,7 @@
  *     compressed-tensors   NAME.weight_packed, weight_scale, weight_zero_point, weight_shape
  *     torchao              the Int4Tensor and IntxUnpackedToInt8Tensor of NAME.weight as
  *                          NAME._weight_qdata, _weight_scale, _weight_zero_point: w = scale (q - zero)
+ *     MXFP4                NAME_blocks and NAME_scales of gpt-oss; MLX has a mode of that name
  *
  * A whole zero point z has an exact place: it is the center 2^(bits - 1); or scale z fits the 16 bits of a
  * bias; or, 15 - q counting down from the other end, scale (15 - z) does; or q - z gets a fifth bit.
@@ -32,14 +33,16 @@ typedef enum gb_packed_offsets {
 } gb_packed_offsets;
 
 /* A matrix [rows, columns], or several stacked. Codes are unsigned and packed as in format.h, or signed bytes
- * of which -2^7 was taken. Scales are f32, f16 or bf16. */
+ * of which -2^7 was taken. Scales are f32, f16 or bf16; beside a book exponents. */
 typedef struct gb_packed {
     const gb_tensor *codes, *scales;
     const gb_tensor *offsets, *shape; /* or NULL */
     gb_packed_offsets offset_kind;
     bool has_signed_codes;
+    gb_code_book book;                 /* E2M1: codes are its numbers, scale s of a byte is 2^(s - 127) */
     uint32_t bits;                     /* of a code: 4, 5, 6 or 8 */
     uint64_t rows, columns, group;     /* of the tensors; group divides columns */
+    uint64_t row_pairs;                /* of so many rows and so many others, which stand in turns; or 0 */
     uint64_t first_row;                /* where the matrix is a part of them: its first row */
     uint64_t row_stride, group_stride; /* of scales and of float offsets, in elements */
     gb_format format;                  /* that holds every weight exactly */

@@ -33,13 +33,22 @@ static void put_numbers(const gb_packed *packed, uint64_t group, const gb_packed
     }
 }
 
+/* Where a row stands of those in turns: of the first half, or behind one of them. */
+static uint64_t row_in_turns(const gb_packed *packed, uint64_t row) {
+    const uint64_t half = packed->row_pairs;
+    if (half == 0)
+        return row;
+    const uint64_t within = row % (2 * half);
+    return row - within + (within < half ? 2 * within : 2 * (within - half) + 1);
+}
+
 void gb_packed_row(const gb_packed *packed, uint64_t row, const gb_imported_row *to) {
     if (packed->members) {
         gb_part_row at = gb_locate_row(&packed->stacking, row);
         gb_packed_row(&packed->members[at.part], at.row, to);
         return;
     }
-    row += packed->first_row;
+    row = packed->first_row + row_in_turns(packed, row);
     uint64_t row_bytes = packed->columns * packed->bits / 8;
     const uint8_t *codes = packed->codes->data + row * row_bytes;
     bool is_wider = packed->format.bits != packed->bits;

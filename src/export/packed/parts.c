@@ -3,6 +3,7 @@
 
 #include "tensor/convert.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -63,7 +64,14 @@ static float read_float(const gb_tensor *tensor, uint64_t index) {
     return tensor->dtype == GB_BF16 ? gb_float_from_bf16(half) : gb_float_from_f16(half);
 }
 
+/* Beside integers that count halves; the largest byte is no number. */
+static float scale_of_exponent(uint8_t exponent) {
+    return exponent == 255 ? NAN : ldexpf(1, (int)exponent - 128);
+}
+
 float gb_packed_scale(const gb_packed *p, uint64_t row, uint64_t group) {
+    if (p->book != GB_BOOK_NONE)
+        return scale_of_exponent(p->scales->data[row * p->row_stride + group * p->group_stride]);
     return read_float(p->scales, row * p->row_stride + group * p->group_stride);
 }
 

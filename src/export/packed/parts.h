@@ -27,11 +27,14 @@ gumbel_status gb_packed_find_compressed(const gb_packed_query *query, gb_packed 
                                         gumbel_error *error);
 gumbel_status gb_packed_find_torchao(const gb_packed_query *query, gb_packed *packed, bool *is_found,
                                      gumbel_error *error);
+gumbel_status gb_packed_find_mxfp4(const gb_packed_query *query, gb_packed *packed, bool *is_found,
+                                   gumbel_error *error);
 
-/* Writes the name of the tensor that holds the codes of NAME.weight; false where there can be none. */
+/* Writes the name of the tensor that holds the codes of a matrix; false where there can be none. */
 bool gb_packed_mlx_name(const gb_packed_query *query, char text[GB_PACKED_NAME]);
 bool gb_packed_compressed_name(const gb_packed_query *query, char text[GB_PACKED_NAME]);
 bool gb_packed_torchao_name(const gb_packed_query *query, char text[GB_PACKED_NAME]);
+bool gb_packed_mxfp4_name(const gb_packed_query *query, char text[GB_PACKED_NAME]);
 
 /* Writes the name with `with` in place of its ending; false where it does not end so or is too long. */
 bool gb_packed_rename(const char *name, const char *ending, const char *with, char text[GB_PACKED_NAME]);
@@ -46,8 +49,8 @@ gumbel_status gb_packed_part(const gb_packed_query *query, const gb_tensor *of, 
 gumbel_status gb_packed_fail(const gb_packed_query *query, const gb_tensor *tensor, gumbel_status status,
                              gumbel_error *error, const char *format, ...) GB_PRINTF(5, 6);
 
-/* The scale of a group, and its bias or zero point: counted like unsigned codes; for GB_OFFSETS_NONE the
- * center. */
+/* The scale of a group, in the unit of the book where there is one, and its bias or zero point: counted like
+ * unsigned codes; for GB_OFFSETS_NONE the center. */
 float gb_packed_scale(const gb_packed *packed, uint64_t row, uint64_t group);
 float gb_packed_offset(const gb_packed *packed, uint64_t row, uint64_t group);
 

@@ -11,9 +11,9 @@ enum { MAX_GROUP = 1 << 20 };
 
 static void check_mode(const gb_config *scheme) {
     const char *mode = gb_config_string(scheme, "mode", "affine");
-    if (strcmp(mode, "affine") != 0)
+    if (strcmp(mode, "affine") != 0 && strcmp(mode, "mxfp4") != 0)
         gb_config_fail(scheme, "mode", GUMBEL_ERROR_UNSUPPORTED,
-                       "\"%s\" is not supported in this version; expected \"affine\"", mode);
+                       "\"%s\" is not supported in this version; expected \"affine\" or \"mxfp4\"", mode);
 }
 
 /* MLX's own defaults are 4 bits in groups of 64; mlx-lm's mixed recipes write null for them. */
@@ -105,10 +105,12 @@ static void read_method(const gb_config *quantization, gb_quantization *packing)
         read_compressed(quantization, packing);
     else if (strcmp(method, "torchao") == 0)
         packing->method = GB_QUANTIZATION_TORCHAO;
+    else if (strcmp(method, "mxfp4") == 0)
+        packing->method = GB_QUANTIZATION_MXFP4;
     else if (method[0] != '\0')
         gb_config_fail(quantization, "quant_method", GUMBEL_ERROR_UNSUPPORTED,
                        "\"%s\" is not supported in this version; expected \"compressed-tensors\" "
-                       "(pack-quantized) or \"torchao\", or MLX's form without a method",
+                       "(pack-quantized), \"torchao\" or \"mxfp4\", or MLX's form without a method",
                        method);
     else if (gb_config_has(quantization, "bits") && gb_config_has(quantization, "group_size"))
         read_mlx(quantization, packing);

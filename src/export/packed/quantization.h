@@ -12,7 +12,8 @@ typedef enum gb_quantization_method {
     GB_QUANTIZATION_NONE = 0, /* nothing is said; torchao's tensors say themselves what they are */
     GB_QUANTIZATION_MLX,
     GB_QUANTIZATION_COMPRESSED_TENSORS,
-    GB_QUANTIZATION_TORCHAO
+    GB_QUANTIZATION_TORCHAO,
+    GB_QUANTIZATION_MXFP4
 } gb_quantization_method;
 
 /* Valid while the configuration's file is open. */

@@ -53,6 +53,39 @@ static const char QWEN3_5[] =
     "\"<tool_call>\", \"</tool_call>\"]}},\n"
     "  \"content\": {\"close\": [\"<|im_end|>\", \"<|endoftext|>\"]}}}\n";
 
+#define HARMONY_CALL                                                                                         \
+    "\"close\": [\"<|call|>\", \"<|end|>\", \"<|return|>\"],\n"                                              \
+    "   \"begin_pattern\": \"[^\\\\s<]+(?:<\\\\|channel\\\\|>[a-z]+)?\\\\s*(?:<\\\\|constrain\\\\|>)?"       \
+    "(?:json)?\\\\s*<\\\\|message\\\\|>\",\n"                                                                \
+    "   \"body_pattern\": \"(?:functions\\\\.)?(?P<name>[^\\\\s<]+)(?:<\\\\|channel\\\\|>[a-z]+)?\\\\s*"     \
+    "(?:<\\\\|constrain\\\\|>)?(?:json)?\\\\s*<\\\\|message\\\\|>"                                           \
+    "(?P<content>\\\\{.*\\\\})\\\\s*\\\\z\",\n"                                                              \
+    "   \"content\": \"json\",\n"                                                                            \
+    "   \"transform\": {\"name\": \"{name}\", \"arguments\": \"{content}\"}"
+
+/* gpt-oss: a reply is messages, each to a channel and maybe a recipient, which stands before the channel or
+ * behind it. A call is a message to functions.NAME. */
+static const char HARMONY[] =
+    "{\"start_anchor\": \"<|start|>assistant\",\n"
+    " \"stray\": [\"<|start|>assistant<|channel|>final<|message|>\", \"<|channel|>final<|message|>\",\n"
+    "  \"<|start|>assistant<|channel|>commentary<|message|>\", \"<|channel|>commentary<|message|>\",\n"
+    "  \"<|start|>assistant\", \"<|end|>\", \"<|call|>\"],\n"
+    " \"fields\": {\n"
+    "  \"reasoning_content\": {\n"
+    "   \"open\": [\"<|channel|>analysis<|message|>\", "
+    "\"<|start|>assistant<|channel|>analysis<|message|>\"],\n"
+    "   \"close\": [\"<|end|>\", \"<|return|>\"]},\n"
+    "  \"tool_calls\": {\"open_pattern\": "
+    "\"(?:<\\\\|start\\\\|>assistant(?:<\\\\|channel\\\\|>[a-z]+)?|<\\\\|channel\\\\|>[a-z]+) to=\",\n"
+    "   \"ends\": [\"tool_calls\"],\n"
+    "   " HARMONY_CALL ",\n"
+    "   \"written\": {\"before\": [\"<|start|>assistant\"],\n"
+    "    \"call\": \"<|channel|>commentary to=functions.{name} <|constrain|>json<|message|>"
+    "{arguments}<|call|>\"}},\n"
+    "  \"plain_calls\": {\"open_pattern\": \" to=\", \"leads\": true,\n"
+    "   " HARMONY_CALL "},\n"
+    "  \"content\": {\"close\": [\"<|return|>\", \"<|endoftext|>\"]}}}\n";
+
 #define FENCE "(?:```(?:json)?\\\\s*)?"
 #define FENCE_END "(?:```\\\\s*)?"
 
@@ -136,6 +169,7 @@ static const gb_reply_family FAMILIES[] = {
     {"gemma4", GEMMA4, "<|turn>", {"<|turn>", "<|tool_call>"}},
     {"qwen3_5", QWEN3_5, "<|im_start|>", {"<|im_start|>", "<tool_call>", "<function=", "<parameter="}},
     {"qwen3", QWEN3, "<|im_start|>", {"<|im_start|>", "<tool_call>", "\"arguments\""}},
+    {"harmony", HARMONY, "<|start|>", {"<|start|>", "<|channel|>final<|message|>", "to="}},
     {"llama3", LLAMA3, "<|start_header_id|>", {"<|start_header_id|>", "\"parameters\""}},
     {"think", THINK, NULL, {"</think>"}},
     {"plain", PLAIN, NULL, {NULL}},
