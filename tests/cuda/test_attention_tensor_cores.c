@@ -24,6 +24,11 @@ static const attention_case cases[] = {
     {2 * CHUNK + 5, 2, 1, 256, 256, 70, 70 + GENERATED, GB_Q8, 0.06, true, false},
     {2 * CHUNK + 108, 3, 1, 512, 512, 0, 2 * CHUNK + 108, GB_Q8, 0.04, true, false},
     {3 * CHUNK, 10, 2, 256, 256, 100, 100 + CHUNK, GB_Q8, 0.06, true, false},
+    /* heads of which two are one */
+    {2 * CHUNK + 21, 8, 4, 64, 64, 0, 2 * CHUNK + 30, GB_BF16, 0.15, true, false},
+    {2 * CHUNK + 5, 16, 2, 64, 64, 70, 70 + CHUNK, GB_BF16, 0.12, true, false},
+    {2 * CHUNK + 5, 6, 2, 64, 64, 70, 70 + GENERATED, GB_F32, 0.12, true, false},
+    {2 * CHUNK + 21, 8, 2, 64, 64, 0, 2 * CHUNK + 30, GB_Q8, 0.12, true, false},
 };
 
 /* The prompt in pieces of at most that many tokens, to a slot. */

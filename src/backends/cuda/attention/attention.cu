@@ -122,7 +122,17 @@ static cached_form form_of(const gb_cuda_call *call, const cache &keys, const ca
     return keys.dtype == GB_BF16 ? AS_BF16 : keys.dtype == GB_F32 ? AS_TWO_TERMS : NOT_THEIRS;
 }
 
-static attention attention_of(const gb_cuda_call *call) {
+/* Two kv heads are one of twice the size. */
+static void pair_heads(attention &a) {
+    for (cache *c : {&a.keys, &a.values}) {
+        c->heads /= 2;
+        c->size *= 2;
+    }
+    a.group *= 2;
+}
+
+/* As kernels for heads of any size take it. */
+static attention plain_attention_of(const gb_cuda_call *call) {
     attention a = {};
     a.query = data_of<const float>(call->operands[QUERY]);
     a.key = data_of<const float>(call->operands[KEY]);
@@ -140,12 +150,23 @@ static attention attention_of(const gb_cuda_call *call) {
     a.tokens = call->operands[SLOTS]->dims[0];
     a.heads = call->operands[QUERY]->dims[1];
     a.group = (unsigned)(a.heads / a.keys.heads);
+    a.head_size = (unsigned)a.values.size;
     a.window = (size_t)gb_node_int(call->node, GB_ATTRIBUTE_WINDOW);
     a.scale = (float)gb_node_float(call->node, GB_ATTRIBUTE_SCALE);
     a.y = data_of<float>(call->results[0]);
     a.form = form_of(call, a.keys, a.values, a.scale);
     if (has_room(call))
         add_room(a, call->scratch);
+    return a;
+}
+
+static attention attention_of(const gb_cuda_call *call) {
+    enum { HALF = 64 };
+    attention a = plain_attention_of(call);
+    if (a.keys.size == HALF && a.values.size == HALF && a.keys.heads % 2 == 0) {
+        pair_heads(a);
+        a.form = form_of(call, a.keys, a.values, a.scale);
+    }
     return a;
 }
 
@@ -160,9 +181,9 @@ static bool supports_decode(const gb_cuda_problem *problem) {
 static bool decode_has_epilogue(const gb_cuda_problem *problem) {
     const gb_cuda_call *call = problem->parts[0];
     const attention a = attention_of(call);
-    if (!call->epilogue || gb_cuda_epilogue_columns(call) != a.heads * a.values.size)
+    if (!call->epilogue || gb_cuda_epilogue_columns(call) != a.heads * a.head_size)
         return false;
-    return call->epilogue->group == 0 || a.values.size % call->epilogue->group == 0;
+    return call->epilogue->group == 0 || a.head_size % call->epilogue->group == 0;
 }
 
 static void describe_decode(const gb_cuda_problem *problem) {
@@ -219,23 +240,23 @@ static bool is_few(const gb_cuda_problem *problem) {
 
 static void describe_few_in_float(const gb_cuda_problem *problem) {
     const gb_cuda_call *call = problem->parts[0];
-    const attention a = attention_of(call);
+    const attention a = plain_attention_of(call);
     append_to_caches(a, call->launches);
     attend_few_in_float(a, call->scratch, call->launches);
     empty_room(call, a);
 }
 
 static uint64_t few_in_float_scratch(const gb_cuda_problem *problem) {
-    return attend_few_in_float_scratch(attention_of(problem->parts[0]));
+    return attend_few_in_float_scratch(plain_attention_of(problem->parts[0]));
 }
 
 static uint64_t float_scratch(const gb_cuda_problem *problem) {
-    return attend_in_float_scratch(attention_of(problem->parts[0]));
+    return attend_in_float_scratch(plain_attention_of(problem->parts[0]));
 }
 
 static void describe_float(const gb_cuda_problem *problem) {
     const gb_cuda_call *call = problem->parts[0];
-    const attention a = attention_of(call);
+    const attention a = plain_attention_of(call);
     append_to_caches(a, call->launches);
     attend_in_float(a, call->scratch, call->launches);
     empty_room(call, a);

@@ -41,6 +41,7 @@ struct attention {
     float scale;
     float *y;                         /* [tokens, heads, value size] */
     unsigned group;                   /* heads of a kv head */
+    unsigned head_size;               /* of a query and of a result: a kv head's, or half of it */
     unsigned tile_heads, tile_tokens; /* of a block's queries */
     unsigned parts;                   /* blocks that share a kv head's queries of a token */
     size_t room_bytes;                /* first in the scratch; 0: the caches have no room */
@@ -66,6 +67,17 @@ __host__ __device__ inline size_t scales_behind(const cache &c, size_t head) {
 /* The first position that the query at that one reads; the query's own is the last. */
 __device__ inline size_t first_read(const attention &a, size_t position) {
     return a.window > 0 && position >= a.window ? position - a.window + 1 : 0;
+}
+
+/* Tensor cores take heads of half the size as pairs: two kv heads side by side are one, and a query has zeros
+ * beside its own half. Whether element e of such a row is in the head's own half. */
+__device__ inline bool is_own_half(const attention &a, size_t head, unsigned e) {
+    return a.head_size == a.keys.size || (e >= a.head_size) == (head % a.group >= a.group / 2);
+}
+
+/* Where it is among queries and results. */
+__device__ inline size_t place_of_element(const attention &a, size_t token, size_t head, unsigned e) {
+    return (token * a.heads + head) * a.head_size + (e & (a.head_size - 1));
 }
 
 /* What a head's sums are divided by: sum, and the sink's weight beside the largest score. */

@@ -69,15 +69,17 @@ __device__ static void finish(const decoding &d, const query_tile &t, const sums
             }
         }
         rotate_eight(v, d.a.values.rotation); /* a warp has whole blocks of the rotation */
-        if (is_there) {
-            float4 *to =
-                reinterpret_cast<float4 *>(d.a.y + (t.first * d.a.heads + t.head + q) * SIZE + quarter * 8);
+        const bool is_own = is_there && is_own_half(d.a, t.head + q, quarter * 8);
+        const size_t at = place_of_element(d.a, t.first, t.head + q, quarter * 8);
+        if (is_own) {
+            float4 *to = reinterpret_cast<float4 *>(d.a.y + at);
             to[0] = float4{v[0], v[1], v[2], v[3]};
             to[1] = float4{v[4], v[5], v[6], v[7]};
         }
         if (d.prepared.values)
-            prepare_quarter(d.prepared, d.first_row + t.first,
-                            is_there ? (t.head + q) * QUARTERS + quarter : d.prepared.units * 4, v);
+            prepare_quarter(
+                d.prepared, d.first_row + t.first,
+                is_own ? at / 8 - t.first * d.a.heads * (d.a.head_size / 8) : d.prepared.units * 4, v);
     }
 }
 
@@ -331,10 +333,10 @@ static void launch_decode(decoding d, unsigned blocks, gb_cuda_launch_list *laun
 
 /* The call's tokens first .. first + count - 1. */
 static attention some_tokens(attention a, size_t first, size_t count) {
-    a.query += first * a.heads * a.keys.size;
+    a.query += first * a.heads * a.head_size;
     a.key += first * a.keys.heads * a.keys.size;
     a.value += first * a.keys.heads * a.values.size;
-    a.y += first * a.heads * a.values.size;
+    a.y += first * a.heads * a.head_size;
     a.positions += first;
     a.slots += first;
     a.tokens = count;

@@ -58,10 +58,11 @@ __device__ static void load_queries(const attention &a, const query_tile &t, uin
         const unsigned row = i / (SIZE / 8), e = i % (SIZE / 8) * 8;
         const query_place p = place_of(t, row);
         float4 x[2] = {};
-        if (p.is_there)
+        const float *from = a.query + place_of_element(a, p.token, p.head, e);
+        if (p.is_there && is_own_half(a, p.head, e))
 #pragma unroll
             for (unsigned j = 0; j < 2; j++)
-                x[j] = reinterpret_cast<const float4 *>(a.query + (p.token * a.heads + p.head) * SIZE + e)[j];
+                x[j] = reinterpret_cast<const float4 *>(from)[j];
         store_terms<SIZE, TERMS>(to, row, e, x);
     }
 }

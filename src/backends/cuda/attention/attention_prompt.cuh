@@ -163,11 +163,14 @@ __device__ inline void store_query(const attention &a, const query_place &p, uns
                                    float divisor, const float *y) {
     if (!p.is_there)
         return;
-    float *to = a.y + (p.token * a.heads + p.head) * a.values.size + column + threadIdx.x % 4 * 2;
 #pragma unroll
-    for (unsigned i = 0; i < COLUMNS / 8; i++)
-        *reinterpret_cast<float2 *>(to + i * 8) =
-            float2{y[i * 4 + 2 * r] / divisor, y[i * 4 + 2 * r + 1] / divisor};
+    for (unsigned i = 0; i < COLUMNS / 8; i++) {
+        const unsigned e = column + i * 8 + threadIdx.x % 4 * 2;
+        if (!is_own_half(a, p.head, e))
+            continue;
+        float2 *to = reinterpret_cast<float2 *>(a.y + place_of_element(a, p.token, p.head, e));
+        *to = float2{y[i * 4 + 2 * r] / divisor, y[i * 4 + 2 * r + 1] / divisor};
+    }
 }
 
 /* ---- Weights that two warps share ---------------------------------------------------------------------- */

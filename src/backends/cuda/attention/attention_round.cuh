@@ -100,9 +100,9 @@ __device__ inline void stage_queries(const attention &a, const query_tile &t, ro
         const unsigned number = first + threadIdx.x % WARP;
         const bool is_there = SIZE / 8 >= WARP || number < SIZE / 8;
         float x[8] = {};
-        if (q < count_of(t) && is_there) {
+        if (q < count_of(t) && is_there && is_own_half(a, t.head + q, number * 8)) {
             const float4 *from = reinterpret_cast<const float4 *>(
-                a.query + (t.first * a.heads + t.head + q) * SIZE + number * 8);
+                a.query + place_of_element(a, t.first, t.head + q, number * 8));
             const float4 four[2] = {from[0], from[1]};
             const float loaded[8] = {four[0].x, four[0].y, four[0].z, four[0].w,
                                      four[1].x, four[1].y, four[1].z, four[1].w};

@@ -169,10 +169,10 @@ __device__ static void load_queries(const attention &a, const query_tile &t, war
     for (unsigned i = 0; i < warpgroup_shape<SIZE>::ROWS / AT_ONCE; i++) {
         const unsigned row = first + i * AT_ONCE;
         const query_place p = place_of(t, row);
-        const float *x = a.query + ((p.is_there ? p.token * a.heads + p.head : 0) * SIZE + e);
+        const float *x = a.query + place_of_element(a, p.is_there ? p.token : 0, p.is_there ? p.head : 0, e);
         const uint4 packed = pack_query(reinterpret_cast<const float4 *>(x), a.keys.rotation);
         *reinterpret_cast<uint4 *>(shared.query[e / PART] + place_in<PART>(row, e % PART)) =
-            p.is_there ? packed : uint4{0, 0, 0, 0};
+            p.is_there && is_own_half(a, p.head, e) ? packed : uint4{0, 0, 0, 0};
     }
 }
 
