@@ -118,7 +118,7 @@ static gumbel_status measure_gain(const choosing *c, uint32_t index, double *gai
         !gb_measure_loss(&matrix, &wide, GB_METHOD_MIN_MAX, gb_export_threads(), &wide_loss))
         return gb_no_memory(error, "choosing widths");
     if (source.is_mapped)
-        gb_release_stacked(&source.data, 0, matrix.rows, matrix.columns * gb_dtype_size(source.dtype));
+        gb_release_stacked(&source.data, 0, matrix.rows, gb_source_row_bytes(&source, matrix.columns));
     *gain = narrow_loss - wide_loss;
     return GUMBEL_OK;
 }

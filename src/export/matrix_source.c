@@ -22,9 +22,13 @@ typedef struct query {
 void gb_matrix_source_free(gb_matrix_source *source) {
     gb_free(source->tensors);
     gb_free(source->parts);
+    gb_free(source->fp8);
+    gb_free(source->scales);
     gb_packed_free(&source->packed);
     source->tensors = NULL;
     source->parts = NULL;
+    source->fp8 = NULL;
+    source->scales = NULL;
     source->tensor_count = 0;
 }
 
@@ -59,6 +63,20 @@ static bool has_members(const gb_checkpoint *checkpoint, const char *name) {
     return gb_expert_member_name(name, 0, member, sizeof member) && gb_checkpoint_find(checkpoint, member);
 }
 
+/* Takes note that the tensor of that index is of 8-bit floats. */
+static gumbel_status keep_fp8(gb_matrix_source *source, size_t index, const gb_fp8_found *found,
+                              gumbel_error *error) {
+    if (!source->fp8) {
+        source->fp8 = gb_allocate(source->tensor_count, sizeof *source->fp8);
+        source->scales = gb_allocate(source->tensor_count, sizeof *source->scales);
+    }
+    if (!source->fp8 || !source->scales)
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the list of scales");
+    source->fp8[index] = found->matrix;
+    source->scales[index] = found->scales;
+    return GUMBEL_OK;
+}
+
 static bool is_stored_alike(const gb_tensor *a, const gb_tensor *b) {
     return a->dtype == b->dtype && a->blocks == b->blocks;
 }
@@ -70,7 +88,14 @@ static gumbel_status find_member(const query *stack, uint64_t index, gb_matrix_s
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: the names of experts are too long",
                        gb_checkpoint_path(stack->checkpoint));
     const gb_tensor **tensor = &source->tensors[index];
-    GB_TRY(gb_checkpoint_get_matrix(stack->checkpoint, name, 2, stack->dims + 1, tensor, error));
+    gb_fp8_found found;
+    bool is_fp8;
+    GB_TRY(gb_fp8_find(stack->packing, stack->checkpoint, name, stack->dims + 1, &found, &is_fp8, error));
+    *tensor = found.codes;
+    if (is_fp8)
+        GB_TRY(keep_fp8(source, index, &found, error));
+    else
+        GB_TRY(gb_checkpoint_get_matrix(stack->checkpoint, name, 2, stack->dims + 1, tensor, error));
     source->parts[index] = (*tensor)->data;
     if (!is_stored_alike(*tensor, source->tensors[0]))
         return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
@@ -89,8 +114,21 @@ static gumbel_status find_members(const query *stack, gb_matrix_source *source, 
     return GUMBEL_OK;
 }
 
+/* A matrix of 8-bit floats, if the tensor of that name is one. */
+static gumbel_status find_fp8(const query *one, gb_matrix_source *source, bool *is_fp8, gumbel_error *error) {
+    gb_fp8_found found;
+    *is_fp8 = false;
+    if (one->rank == 2)
+        GB_TRY(gb_fp8_find(one->packing, one->checkpoint, one->name, one->dims, &found, is_fp8, error));
+    if (!*is_fp8)
+        return GUMBEL_OK;
+    GB_TRY(gb_matrix_source_of(found.codes, source, error));
+    return keep_fp8(source, 0, &found, error);
+}
+
 static gumbel_status find_one(const query *one, gb_matrix_source *source, gumbel_error *error) {
     const gb_tensor *tensor = NULL;
+    bool is_fp8;
     *source = (gb_matrix_source){0};
     if (one->packing)
         GB_TRY(gb_packed_find(one->packing, one->checkpoint, one->name, one->rank, one->dims, &source->packed,
@@ -100,6 +138,9 @@ static gumbel_status find_one(const query *one, gb_matrix_source *source, gumbel
     if (one->rank == 3 && !gb_checkpoint_find(one->checkpoint, one->name) &&
         has_members(one->checkpoint, one->name))
         return find_members(one, source, error);
+    GB_TRY(find_fp8(one, source, &is_fp8, error));
+    if (is_fp8)
+        return GUMBEL_OK;
     GB_TRY(gb_checkpoint_get_matrix(one->checkpoint, one->name, one->rank, one->dims, &tensor, error));
     return gb_matrix_source_of(tensor, source, error);
 }
@@ -116,6 +157,11 @@ static gumbel_status interleave(const gb_matrix_source parts[GB_PACKED_PARTS], u
         const gb_matrix_source *part = &parts[i % GB_PACKED_PARTS];
         source->tensors[i] = part->tensors[i / GB_PACKED_PARTS];
         source->parts[i] = source->tensors[i]->data;
+        if (part->fp8)
+            GB_TRY(keep_fp8(source, i,
+                            &(gb_fp8_found){.scales = part->scales[i / GB_PACKED_PARTS],
+                                            .matrix = part->fp8[i / GB_PACKED_PARTS]},
+                            error));
     }
     return GUMBEL_OK;
 }
@@ -253,8 +299,14 @@ bool gb_matrix_source_exists(const gb_checkpoint *checkpoint, const gb_quantizat
 void gb_matrix_source_visit(const gb_matrix_source *source, gb_tensor_visit visit, void *user) {
     for (size_t i = 0; i < source->tensor_count; i++)
         visit(user, source->tensors[i]);
+    for (size_t i = 0; source->fp8 && i < source->tensor_count; i++)
+        visit(user, source->scales[i]);
     if (source->is_packed)
         gb_packed_visit(&source->packed, visit, user);
+}
+
+gb_dtype gb_matrix_source_dtype(const gb_matrix_source *source) {
+    return source->fp8 ? GB_BF16 : source->tensors[0]->dtype;
 }
 
 const gb_block_info *gb_matrix_source_blocks(const gb_matrix_source *source) {

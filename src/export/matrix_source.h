@@ -6,6 +6,7 @@
 #ifndef GUMBEL_EXPORT_MATRIX_SOURCE_H
 #define GUMBEL_EXPORT_MATRIX_SOURCE_H
 
+#include "export/packed/fp8.h"
 #include "export/packed/packed.h"
 #include "export/stacking.h"
 
@@ -31,7 +32,9 @@ typedef struct gb_matrix_request {
 typedef struct gb_matrix_source {
     const gb_tensor **tensors; /* owned */
     size_t tensor_count;
-    const uint8_t **parts; /* owned: where each part's first row is */
+    gb_fp8 *fp8;              /* owned: of each tensor; NULL: they are no 8-bit floats */
+    const gb_tensor **scales; /* owned: the same tensors' */
+    const uint8_t **parts;    /* owned: where each part's first row is */
     gb_stacking stacking;
     bool is_packed;
     gb_packed packed; /* owned */
@@ -57,6 +60,9 @@ bool gb_matrix_source_exists(const gb_checkpoint *checkpoint, const gb_quantizat
 
 /* Calls visit with each tensor that is a part of it. */
 void gb_matrix_source_visit(const gb_matrix_source *source, gb_tensor_visit visit, void *user);
+
+/* What a dense constant made from the tensors has: of 8-bit floats bfloat16. */
+gb_dtype gb_matrix_source_dtype(const gb_matrix_source *source);
 
 /* What holds the tensors' blocks, or NULL where they have none. */
 const gb_block_info *gb_matrix_source_blocks(const gb_matrix_source *source);

@@ -160,7 +160,7 @@ static gumbel_status find(const gb_weights *weights, const gb_matrix_request *re
 
 static gb_stored stored_as(const gb_weights *weights, const gb_quantize_choice *choice,
                            const gb_matrix_source *found) {
-    gb_dtype dense = found->tensor_count > 0 ? found->tensors[0]->dtype : weights->random_dtype;
+    gb_dtype dense = found->tensor_count > 0 ? gb_matrix_source_dtype(found) : weights->random_dtype;
     return (gb_stored){.dtype = choice->format.kind == GB_FORMAT_DENSE ? dense : GB_QUANTIZED,
                        .format = choice->format};
 }
@@ -335,6 +335,35 @@ static void gather_rows(const source *from, uint64_t offset, uint64_t size, uint
     }
 }
 
+static gb_fp8_tensors fp8_of(const source *from) {
+    return (gb_fp8_tensors){from->matrix.fp8, from->matrix.tensor_count};
+}
+
+static uint64_t columns_of(const source *from) {
+    const gb_tensor *tensor = first_tensor(from);
+    return (uint64_t)tensor->dims[tensor->rank - 1];
+}
+
+/* count elements of 8-bit floats from element `first` on, as bfloat16. */
+static void widen_fp8(const source *from, uint64_t first, uint64_t count, uint8_t *to) {
+    enum { CHUNK = 256 };
+    const gb_stacked_bytes codes = bytes_of(from);
+    const gb_fp8_tensors fp8 = fp8_of(from);
+    const uint64_t columns = columns_of(from);
+    float values[CHUNK];
+    while (count > 0) {
+        const uint64_t column = first % columns, left = columns - column, most = left < CHUNK ? left : CHUNK;
+        const uint64_t part = most < count ? most : count;
+        gb_fp8_read(&fp8, &codes, columns, first / columns, column, part, values);
+        for (uint64_t i = 0; i < part; i++, to += 2) {
+            const uint16_t half = gb_bf16_from_float(values[i]);
+            memcpy(to, &half, sizeof half);
+        }
+        first += part;
+        count -= part;
+    }
+}
+
 /* Rows that are stacked, in pairs or a part of a tensor have other numbers than in the file. */
 const char *gb_weights_name(const gb_weights *weights, uint32_t index, const char *name,
                             char text[GB_FILE_NAME]) {
@@ -347,7 +376,10 @@ const char *gb_weights_name(const gb_weights *weights, uint32_t index, const cha
 void gb_weights_read(const gb_weights *weights, uint32_t index, const gb_constant *constant, uint64_t offset,
                      uint64_t size, void *scratch, const void **data) {
     const source *from = &weights->sources[index];
-    if (from->kind == SOURCE_TENSOR && is_stacked(from)) {
+    if (from->kind == SOURCE_TENSOR && from->matrix.fp8) {
+        widen_fp8(from, offset / 2, size / 2, scratch);
+        *data = scratch;
+    } else if (from->kind == SOURCE_TENSOR && is_stacked(from)) {
         gather_rows(from, offset, size, scratch);
         *data = scratch;
     } else if (from->kind == SOURCE_TENSOR) {
@@ -367,6 +399,11 @@ void gb_weights_release(const gb_weights *weights, uint32_t index, uint64_t offs
     if (from->kind != SOURCE_TENSOR || first_tensor(from)->is_in_memory)
         return;
     const gb_stacked_bytes bytes = bytes_of(from);
+    if (from->matrix.fp8) { /* offset and size are of bfloat16 */
+        const uint64_t columns = columns_of(from), begin = offset / 2 / columns;
+        gb_release_stacked(&bytes, begin, (offset + size) / 2 / columns - begin, columns);
+        return;
+    }
     const uint64_t row_bytes = is_stacked(from) ? row_bytes_of(first_tensor(from)) : 1;
     const uint64_t first = offset / row_bytes;
     gb_release_stacked(&bytes, first, (offset + size) / row_bytes - first, row_bytes);
@@ -396,7 +433,8 @@ gb_quantized_source gb_weights_plain_source(const gb_weights *weights, uint32_t 
     if (from->kind != SOURCE_TENSOR)
         return made;
     made.data = bytes_of(from);
-    made.dtype = first_tensor(from)->dtype;
+    made.dtype = gb_matrix_source_dtype(&from->matrix);
+    made.fp8 = fp8_of(from);
     made.is_mapped = !first_tensor(from)->is_in_memory;
     return made;
 }

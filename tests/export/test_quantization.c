@@ -77,7 +77,8 @@ static void knows_the_methods(void **state) {
 
 static void refuses_other_methods(void **state) {
     (void)state;
-    static const char *const methods[] = {"gptq", "awq", "bitsandbytes", "fp8", "modelopt", "mxfp4", "hqq"};
+    static const char *const methods[] = {"gptq",     "awq",   "bitsandbytes", "fbgemm_fp8",
+                                          "modelopt", "mxfp4", "hqq"};
     for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++) {
         char text[200], part[100];
         snprintf(text, sizeof text, "{\"quantization_config\":{\"quant_method\":\"%s\",\"bits\":4}}",
@@ -92,6 +93,52 @@ static void refuses_other_methods(void **state) {
     refuses("{\"quantization_config\":{\"quant_method\":4}}", GUMBEL_ERROR_FORMAT, "expected a string");
     refuses("{\"quantization_config\":\"gptq\"}", GUMBEL_ERROR_FORMAT,
             "quantization_config: expected an object");
+}
+
+static gb_quantization read_config(const char *text) {
+    gb_config_file *file = open_config(text);
+    gb_config root = gb_config_root(file);
+    gb_quantization packing;
+    gumbel_error error;
+    assert_ok(gb_quantization_read(&root, &packing, &error), &error);
+    gb_config_close(file);
+    return packing;
+}
+
+#define FP8(more) "{\"quantization_config\":{\"quant_method\":\"fp8\"" more "}}"
+#define FLOATS(weights, more)                                                                                \
+    "{\"quantization_config\":{\"quant_method\":\"compressed-tensors\",\"format\":\"float-quantized\","      \
+    "\"config_groups\":{\"group_0\":{\"weights\":{\"num_bits\":8,\"type\":\"float\"," weights "}" more       \
+    "}}}}"
+
+static void reads_floats(void **state) {
+    (void)state;
+    gb_quantization packing = read_config(
+        FP8(",\"fmt\":\"e4m3\",\"activation_scheme\":\"dynamic\",\"weight_block_size\":[128,64]"));
+    assert_int_equal(packing.method, GB_QUANTIZATION_FP8);
+    assert_string_equal(packing.fp8_scales, "_scale_inv");
+    assert_int_equal(packing.fp8_block[0], 128);
+    assert_int_equal(packing.fp8_block[1], 64);
+    packing = read_config(FP8(",\"weight_block_size\":null"));
+    assert_int_equal(packing.fp8_block[0], 0);
+    packing = read_config(FLOATS("\"strategy\":\"channel\"", ",\"input_activations\":{\"dynamic\":true}"));
+    assert_string_equal(packing.fp8_scales, "_scale");
+    assert_int_equal(packing.fp8_block[0], 0);
+    packing = read_config(FLOATS("\"strategy\":\"block\",\"block_structure\":[128,128]", ""));
+    assert_int_equal(packing.fp8_block[1], 128);
+}
+
+static void refuses_other_floats(void **state) {
+    (void)state;
+    const gumbel_status unsupported = GUMBEL_ERROR_UNSUPPORTED, format = GUMBEL_ERROR_FORMAT;
+    refuses(FP8(",\"fmt\":\"e5m2\""), unsupported, "fmt: \"e5m2\"");
+    refuses(FP8(",\"activation_scheme\":\"static\""), unsupported, "activation_scheme: \"static\"");
+    refuses(FP8(",\"weight_block_size\":[128]"), format, "weight_block_size");
+    refuses(FP8(",\"weight_block_size\":[0,128]"), format, "weight_block_size");
+    refuses(FLOATS("\"strategy\":\"group\"", ""), unsupported, "strategy: \"group\"");
+    refuses(FLOATS("\"strategy\":\"tensor\"", ",\"input_activations\":{\"dynamic\":false}"), unsupported,
+            "input_activations.dynamic");
+    refuses(FLOATS("\"strategy\":\"block\",\"block_structure\":[128]", ""), format, "block_structure");
 }
 
 static void refuses_bad_mlx(void **state) {
@@ -111,9 +158,9 @@ static void refuses_bad_mlx(void **state) {
 
 static void refuses_bad_groups(void **state) {
     (void)state;
-    refuses(
-        "{\"quantization_config\":{\"quant_method\":\"compressed-tensors\",\"format\":\"float-quantized\"}}",
-        GUMBEL_ERROR_UNSUPPORTED, "quantization_config.format: \"float-quantized\"");
+    refuses("{\"quantization_config\":{\"quant_method\":\"compressed-tensors\",\"format\":\"nvfp4-pack-"
+            "quantized\"}}",
+            GUMBEL_ERROR_UNSUPPORTED, "quantization_config.format: \"nvfp4-pack-quantized\"");
     refuses("{\"quantization_config\":{\"quant_method\":\"compressed-tensors\",\"transform_config\":{\"R1\":{"
             "}}}}",
             GUMBEL_ERROR_UNSUPPORTED, "transform_config: rotated weights");
@@ -182,6 +229,7 @@ static void refuses_bad_modules(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(knows_the_methods), cmocka_unit_test(refuses_other_methods),
+        cmocka_unit_test(reads_floats),      cmocka_unit_test(refuses_other_floats),
         cmocka_unit_test(refuses_bad_mlx),   cmocka_unit_test(refuses_bad_groups),
         cmocka_unit_test(looks_modules_up),  cmocka_unit_test(refuses_bad_modules),
     };

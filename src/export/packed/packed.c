@@ -18,7 +18,8 @@ typedef struct method {
     const char *mark; /* how the name of one tensor of each packed matrix ends, and no other's */
 } method;
 
-/* A checkpoint whose configuration is silent may be one of ExecuTorch's, which are torchao's. */
+/* A checkpoint whose configuration is silent may be one of ExecuTorch's, which are torchao's; so may one of
+ * 8-bit floats be in parts. */
 static const method METHODS[] = {
     [GB_QUANTIZATION_NONE] = {gb_packed_find_torchao, gb_packed_torchao_name, "_qdata"},
     [GB_QUANTIZATION_MLX] = {gb_packed_find_mlx, gb_packed_mlx_name, ".scales"},
@@ -26,6 +27,7 @@ static const method METHODS[] = {
                                             ".weight_packed"},
     [GB_QUANTIZATION_TORCHAO] = {gb_packed_find_torchao, gb_packed_torchao_name, "_qdata"},
     [GB_QUANTIZATION_MXFP4] = {gb_packed_find_mxfp4, gb_packed_mxfp4_name, "_blocks"},
+    [GB_QUANTIZATION_FP8] = {gb_packed_find_torchao, gb_packed_torchao_name, "_qdata"},
 };
 
 /* ---- Stacks of matrices -------------------------------------------------------------------------------- */

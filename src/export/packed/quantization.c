@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { MAX_GROUP = 1 << 20 };
+enum { MAX_GROUP = 1 << 20, MAX_BLOCK = 1 << 20 };
 
 /* ---- MLX ----------------------------------------------------------------------------------------------- */
 
@@ -79,10 +79,58 @@ static void check_weights(const gb_config *weights) {
     expect_text(weights, "strategy", strategies, 2, "\"group\" or \"channel\"");
 }
 
-static void read_compressed(const gb_config *quantization, gb_quantization *packing) {
+/* Rows and columns that share a scale; all where the key is absent. */
+static void read_block(const gb_config *config, const char *key, gb_quantization *packing) {
+    const size_t count = gb_config_integers(config, key, 1, MAX_BLOCK, packing->fp8_block, 2);
+    if (gb_config_has(config, key) && count != 2)
+        gb_config_fail(config, key, GUMBEL_ERROR_FORMAT, "%zu numbers, expected rows and columns", count);
+}
+
+/* Products of such weights have inputs in 8 bits with scales that are computed, or else stored: the first may
+ * stay as they are, of the others nobody could tell what is meant to be clipped. */
+static void check_float_inputs(const gb_config *group) {
+    const gb_config inputs = gb_config_child(group, "input_activations");
+    if (gb_config_next_key(&inputs, NULL) && !gb_config_bool(&inputs, "dynamic", false))
+        gb_config_fail(
+            &inputs, "dynamic", GUMBEL_ERROR_UNSUPPORTED,
+            "false: stored scales of activations are not supported in this version; expected true");
+    refuse_object(group, "output_activations", "quantized activations are");
+}
+
+static void read_float_group(const gb_config *group, gb_quantization *packing) {
+    static const char *const formats[] = {"float-quantized"}, *const types[] = {"float"},
+                             *const strategies[] = {"tensor", "channel", "block"};
+    const gb_config weights = gb_config_child(group, "weights");
+    expect_text(group, "format", formats, 1, "\"float-quantized\"");
+    expect_text(&weights, "type", types, 1, "\"float\"");
+    expect_text(&weights, "strategy", strategies, 3, "\"tensor\", \"channel\" or \"block\"");
+    if (gb_config_integer(&weights, "num_bits", 8, 1, 64) != 8)
+        gb_config_fail(&weights, "num_bits", GUMBEL_ERROR_UNSUPPORTED, "expected 8");
+    if (strcmp(gb_config_string(&weights, "strategy", "tensor"), "block") == 0)
+        read_block(&weights, "block_structure", packing);
+    check_float_inputs(group);
+}
+
+static void read_compressed_floats(const gb_config *quantization, gb_quantization *packing) {
+    const gb_config groups = gb_config_child(quantization, "config_groups");
+    size_t count = 0;
+    packing->method = GB_QUANTIZATION_FP8;
+    packing->fp8_scales = "_scale";
+    refuse_object(quantization, "transform_config", "rotated weights are");
+    refuse_object(quantization, "kv_cache_scheme", "quantized caches are");
+    for (const char *name = NULL; (name = gb_config_next_key(&groups, name)); count++) {
+        const gb_config group = gb_config_child(&groups, name);
+        read_float_group(&group, packing);
+    }
+    if (count > 1)
+        gb_config_fail(quantization, "config_groups", GUMBEL_ERROR_UNSUPPORTED,
+                       "%zu groups of 8-bit floats are not supported in this version; expected one", count);
+}
+
+static void read_packed_integers(const gb_config *quantization, gb_quantization *packing) {
     static const char *const formats[] = {"pack-quantized"};
     packing->method = GB_QUANTIZATION_COMPRESSED_TENSORS;
-    expect_text(quantization, "format", formats, 1, "\"pack-quantized\"");
+    expect_text(quantization, "format", formats, 1, "\"pack-quantized\" or \"float-quantized\"");
     refuse_object(quantization, "transform_config", "rotated weights are");
     gb_config sparsity = gb_config_child(quantization, "sparsity_config");
     expect_text(&sparsity, "format", (const char *const[]){"dense"}, 1, "\"dense\"");
@@ -97,21 +145,45 @@ static void read_compressed(const gb_config *quantization, gb_quantization *pack
     }
 }
 
+static void read_compressed(const gb_config *quantization, gb_quantization *packing) {
+    const char *format = gb_config_string(quantization, "format", "pack-quantized");
+    if (strcmp(format, "float-quantized") == 0)
+        read_compressed_floats(quantization, packing);
+    else
+        read_packed_integers(quantization, packing);
+}
+
+/* ---- fp8 ----------------------------------------------------------------------------------------------- */
+
+/* Modules that were not converted are known by their tensors' dtype. */
+static void read_fp8(const gb_config *quantization, gb_quantization *packing) {
+    static const char *const formats[] = {"e4m3"}, *const schemes[] = {"dynamic"};
+    packing->method = GB_QUANTIZATION_FP8;
+    packing->fp8_scales = "_scale_inv";
+    expect_text(quantization, "fmt", formats, 1, "\"e4m3\"");
+    expect_text(quantization, "activation_scheme", schemes, 1, "\"dynamic\"");
+    read_block(quantization, "weight_block_size", packing);
+}
+
 /* ---- The whole ----------------------------------------------------------------------------------------- */
 
 static void read_method(const gb_config *quantization, gb_quantization *packing) {
     const char *method = gb_config_string(quantization, "quant_method", "");
     if (strcmp(method, "compressed-tensors") == 0)
         read_compressed(quantization, packing);
+    else if (strcmp(method, "fp8") == 0)
+        read_fp8(quantization, packing);
     else if (strcmp(method, "torchao") == 0)
         packing->method = GB_QUANTIZATION_TORCHAO;
     else if (strcmp(method, "mxfp4") == 0)
         packing->method = GB_QUANTIZATION_MXFP4;
     else if (method[0] != '\0')
-        gb_config_fail(quantization, "quant_method", GUMBEL_ERROR_UNSUPPORTED,
-                       "\"%s\" is not supported in this version; expected \"compressed-tensors\" "
-                       "(pack-quantized), \"torchao\" or \"mxfp4\", or MLX's form without a method",
-                       method);
+        gb_config_fail(
+            quantization, "quant_method", GUMBEL_ERROR_UNSUPPORTED,
+            "\"%s\" is not supported in this version; expected \"compressed-tensors\" "
+            "(pack-quantized or float-quantized), \"fp8\", \"mxfp4\" or \"torchao\", or MLX's form without a "
+            "method",
+            method);
     else if (gb_config_has(quantization, "bits") && gb_config_has(quantization, "group_size"))
         read_mlx(quantization, packing);
     else

@@ -33,8 +33,16 @@ typedef struct quantized_writer {
 
 /* ---- Rows of a tensor ---------------------------------------------------------------------------------- */
 
+uint64_t gb_source_row_bytes(const gb_quantized_source *source, uint64_t columns) {
+    return source->fp8.list ? columns : columns * gb_dtype_size(source->dtype);
+}
+
 void gb_read_source_row(const gb_quantized_source *source, uint64_t columns, uint64_t row, float *to) {
-    const uint8_t *from = gb_stacked_row(&source->data, row, columns * gb_dtype_size(source->dtype));
+    if (source->fp8.list) {
+        gb_fp8_read(&source->fp8, &source->data, columns, row, 0, columns, to);
+        return;
+    }
+    const uint8_t *from = gb_stacked_row(&source->data, row, gb_source_row_bytes(source, columns));
     if (source->dtype == GB_F32) {
         memcpy(to, from, columns * sizeof *to);
         return;
@@ -179,7 +187,7 @@ static gumbel_status write_piece(quantized_writer *w, uint64_t count, gumbel_err
     if (bad < w->rows)
         return refuse_row(w, bad, error);
     if (source->is_mapped)
-        gb_release_stacked(&source->data, w->first, count, w->columns * gb_dtype_size(source->dtype));
+        gb_release_stacked(&source->data, w->first, count, gb_source_row_bytes(source, w->columns));
     return write_bytes(w, w->codes, count * w->planes.codes.row_bytes, error);
 }
 

@@ -7,6 +7,7 @@
 #define GUMBEL_EXPORT_QUANTIZE_WRITE_QUANTIZED_H
 
 #include "export/quantize/feedback.h"
+#include "export/quantize/fp8_rows.h"
 #include "export/stacking.h"
 #include "program/file/writer.h"
 
@@ -14,13 +15,17 @@
 typedef struct gb_quantized_source {
     gb_stacked_bytes data; /* rows of a float dtype, not aligned; no part: drawn */
     gb_dtype dtype;
-    bool is_mapped; /* data is a file's mapping, whose pages can go once they are read */
+    gb_fp8_tensors fp8; /* with a list: data are codes, and dtype is bfloat16 */
+    bool is_mapped;     /* data is a file's mapping, whose pages can go once they are read */
     gb_quantize_method method;
     const gb_feedback *feedback; /* of rows that are rotated so; NULL: each weight is rounded by itself */
     uint32_t rotation; /* block of the orthonormal Hadamard transform that rows are rotated by first; or 0 */
     uint64_t stream;   /* drawn: of random_weights.h */
     float half_width;  /* drawn: weights lie about in -half_width .. half_width */
 } gb_quantized_source;
+
+/* Bytes of a row of the data. */
+uint64_t gb_source_row_bytes(const gb_quantized_source *source, uint64_t columns);
 
 /* A row of a source with data, as float32 and not rotated. Thread-safe. */
 void gb_read_source_row(const gb_quantized_source *source, uint64_t columns, uint64_t row, float *to);

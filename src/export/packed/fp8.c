@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Names and shapes of two methods, with F8_E4M3 codes in NAME.weight:
+ *
+ *     fp8                  NAME.weight_scale_inv: one for each block of weight_block_size, or one for all
+ *     compressed-tensors   NAME.weight_scale of the format float-quantized: the strategies block, channel
+ *                          ([rows, 1]) and tensor
+ *
+ * Blocks at the edges are smaller where the size does not divide the shape.
+ */
+#include "export/packed/fp8.h"
+
+#include "export/packed/parts.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static uint64_t blocks_of(int64_t size, int64_t block) {
+    return ((uint64_t)size + (uint64_t)block - 1) / (uint64_t)block;
+}
+
+static bool has_shape(const gb_tensor *scales, uint64_t rows, uint64_t columns) {
+    uint64_t count = 1;
+    for (int32_t i = 0; i < scales->rank; i++)
+        count *= (uint64_t)scales->dims[i];
+    if (count != rows * columns)
+        return false;
+    return scales->rank < 2 ? rows == 1 || columns == 1
+                            : (uint64_t)scales->dims[0] == rows && (uint64_t)scales->dims[1] == columns;
+}
+
+/* How the scales lie over the matrix; false where they do not. */
+static bool lay_scales(const gb_quantization *packing, const int64_t dims[2], const gb_tensor *scales,
+                       gb_fp8 *matrix) {
+    const int64_t *block = packing->fp8_block;
+    *matrix =
+        (gb_fp8){.block_rows = (uint64_t)dims[0], .block_columns = (uint64_t)dims[1], .scale_columns = 1};
+    if (block[0] > 0) {
+        matrix->block_rows = (uint64_t)block[0];
+        matrix->block_columns = (uint64_t)block[1];
+        matrix->scale_columns = blocks_of(dims[1], block[1]);
+        return scales->rank == 2 && has_shape(scales, blocks_of(dims[0], block[0]), matrix->scale_columns);
+    }
+    if (has_shape(scales, 1, 1))
+        return true;
+    matrix->block_rows = 1;
+    return has_shape(scales, (uint64_t)dims[0], 1);
+}
+
+static gumbel_status check_scales(const gb_packed_query *query, gb_fp8_found *found, gumbel_error *error) {
+    const gb_quantization *packing = query->packing;
+    const gb_tensor *scales = found->scales;
+    const int64_t *dims = query->dims;
+    if (!gb_dtype_is_float(scales->dtype))
+        return gb_packed_fail(query, scales, GUMBEL_ERROR_UNSUPPORTED, error,
+                              "has dtype %s, expected F32, F16 or BF16", scales->dtype_name);
+    const bool is_laid = lay_scales(packing, dims, scales, &found->matrix);
+    if (!is_laid && packing->fp8_block[0] > 0)
+        return gb_packed_fail(query, scales, GUMBEL_ERROR_FORMAT, error,
+                              "has another shape than the [%" PRIu64 ", %" PRIu64 "] blocks of %s [%" PRId64
+                              ", %" PRId64 "]",
+                              blocks_of(dims[0], packing->fp8_block[0]),
+                              blocks_of(dims[1], packing->fp8_block[1]), query->name, dims[0], dims[1]);
+    if (!is_laid)
+        return gb_packed_fail(query, scales, GUMBEL_ERROR_FORMAT, error,
+                              "has neither one scale nor one for each of the %" PRId64 " rows of %s", dims[0],
+                              query->name);
+    found->matrix.codes = found->codes->data;
+    found->matrix.scales = scales->data;
+    found->matrix.scale_dtype = scales->dtype;
+    return GUMBEL_OK;
+}
+
+gumbel_status gb_fp8_find(const gb_quantization *packing, const gb_checkpoint *checkpoint, const char *name,
+                          const int64_t dims[2], gb_fp8_found *found, bool *is_found, gumbel_error *error) {
+    const gb_packed_query query = {packing, checkpoint, name, 2, dims};
+    char text[GB_PACKED_NAME];
+    *found = (gb_fp8_found){.codes = gb_checkpoint_find(checkpoint, name)};
+    *is_found = packing && packing->fp8_scales && found->codes &&
+                strcmp(found->codes->dtype_name, "F8_E4M3") == 0 &&
+                gb_packed_rename(name, "", packing->fp8_scales, text);
+    if (!*is_found)
+        return GUMBEL_OK;
+    GB_TRY(gb_checkpoint_check_shape(checkpoint, found->codes, 2, dims, error));
+    found->scales = gb_checkpoint_find(checkpoint, text);
+    if (!found->scales)
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: tensor %s is missing, which belongs to %s",
+                       gb_checkpoint_path(checkpoint), text, name);
+    return check_scales(&query, found, error);
+}

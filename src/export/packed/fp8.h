@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Finds matrices that a checkpoint holds as 8-bit floats with scales. They are numbers and not codes of a
+ * format of ours: a recipe may quantize them, as it does bfloat16.
+ */
+#ifndef GUMBEL_EXPORT_PACKED_FP8_H
+#define GUMBEL_EXPORT_PACKED_FP8_H
+
+#include "export/checkpoint/checkpoint.h"
+#include "export/packed/quantization.h"
+#include "export/quantize/fp8_rows.h"
+
+/* A tensor [rows, columns] of F8_E4M3 with what its scales are in. */
+typedef struct gb_fp8_found {
+    const gb_tensor *codes, *scales;
+    gb_fp8 matrix;
+} gb_fp8_found;
+
+/* Looks for the matrix of that name and shape. *is_found is false where packing, which may be NULL, knows no
+ * such matrices, or the tensor is of another dtype. Errors: FORMAT naming the tensor that is missing or does
+ * not fit the other. */
+gumbel_status gb_fp8_find(const gb_quantization *packing, const gb_checkpoint *checkpoint, const char *name,
+                          const int64_t dims[2], gb_fp8_found *found, bool *is_found, gumbel_error *error);
+
+#endif

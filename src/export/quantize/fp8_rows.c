@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/quantize/fp8_rows.h"
+
+#include "tensor/convert.h"
+
+#include <string.h>
+
+float gb_float_from_e4m3(uint8_t code) {
+    const uint32_t magnitude = code & 0x7fu, sign = (uint32_t)(code & 0x80u) << 24;
+    const uint32_t smallest_normal = 8, nan = 0x7f, bias_difference = 127 - 7;
+    if (magnitude == nan)
+        return gb_float_from_bits(sign | 0x7fc00000u);
+    if (magnitude < smallest_normal)
+        return (sign ? -1.0f : 1.0f) * (float)magnitude * 0x1p-9f;
+    return gb_float_from_bits(sign | ((magnitude << 20) + (bias_difference << 23)));
+}
+
+static float scale_at(const gb_fp8 *fp8, uint64_t index) {
+    uint16_t half;
+    float whole;
+    if (fp8->scale_dtype == GB_F32) {
+        memcpy(&whole, fp8->scales + 4 * index, sizeof whole);
+        return whole;
+    }
+    memcpy(&half, fp8->scales + 2 * index, sizeof half);
+    return gb_widen_half(half, fp8->scale_dtype);
+}
+
+void gb_fp8_read(const gb_fp8_tensors *tensors, const gb_stacked_bytes *codes, uint64_t columns, uint64_t row,
+                 uint64_t first, uint64_t count, float *to) {
+    const uint64_t part = gb_locate_row(&codes->stacking, row).part;
+    const gb_fp8 *fp8 = &tensors->list[tensors->count > 1 ? part : 0];
+    const uint8_t *from = gb_stacked_row(codes, row, columns);
+    const uint64_t own_row = (uint64_t)(from - fp8->codes) / columns;
+    const uint64_t scales = own_row / fp8->block_rows * fp8->scale_columns;
+    for (uint64_t at = first; at < first + count;) {
+        const uint64_t block = at / fp8->block_columns, last = (block + 1) * fp8->block_columns;
+        const float scale = scale_at(fp8, scales + block);
+        for (; at < last && at < first + count; at++)
+            *to++ = gb_float_from_bf16(gb_bf16_from_float(gb_float_from_e4m3(from[at]) * scale));
+    }
+}
