@@ -227,12 +227,12 @@ static uint64_t row_in_runs(const gb_matrix_request *request, int64_t row) {
 }
 
 /* Points at equal pieces of the runs, which are parts of one row of turns. */
-static gumbel_status point_at_runs(const uint64_t *firsts, uint64_t count, uint64_t run,
+static gumbel_status point_at_runs(const uint64_t *firsts, uint64_t count, uint64_t run, uint64_t whole_rows,
                                    gb_matrix_source *source, gumbel_error *error) {
     if (source->is_packed)
         return gb_packed_take_runs(&source->packed, firsts, count, run, error);
     const gb_tensor *tensor = source->tensors[0];
-    const uint64_t row_bytes = tensor->size / (uint64_t)tensor->dims[0];
+    const uint64_t row_bytes = tensor->size / whole_rows;
     gb_free(source->parts);
     source->parts = gb_allocate((size_t)count, sizeof *source->parts);
     if (!source->parts)
@@ -254,7 +254,8 @@ static gumbel_status take_runs(const gb_matrix_request *request, gb_matrix_sourc
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the parts of %s", request->name);
     for (uint64_t i = 0; i < count; i++)
         firsts[i] = row_in_runs(request, (int64_t)i * run);
-    gumbel_status status = point_at_runs(firsts, count, (uint64_t)run, source, error);
+    gumbel_status status =
+        point_at_runs(firsts, count, (uint64_t)run, (uint64_t)request->whole_rows, source, error);
     gb_free(firsts);
     return status;
 }

@@ -14,6 +14,7 @@ typedef enum source_kind { SOURCE_TENSOR, SOURCE_PACKED, SOURCE_VALUES, SOURCE_R
 typedef struct source {
     source_kind kind;
     gb_matrix_source matrix; /* TENSOR, PACKED; owned */
+    uint64_t columns;        /* TENSOR: of a row, where a file's own dims may have others of 1 */
     float *values;           /* VALUES, owned */
     uint64_t stream;         /* RANDOM */
     uint64_t first_element;  /* RANDOM: of a part of a tensor */
@@ -139,7 +140,7 @@ gumbel_status gb_weights_add_tensor(gb_weights *weights, const char *name, int32
     const gb_tensor *tensor = NULL;
     GB_TRY(gb_checkpoint_get(weights->checkpoint, name, rank, dims, &tensor, error));
     *dtype = tensor->dtype;
-    source added = {.kind = SOURCE_TENSOR};
+    source added = {.kind = SOURCE_TENSOR, .columns = (uint64_t)dims[rank - 1]};
     gumbel_status status = gb_matrix_source_of(tensor, &added.matrix, error);
     if (status == GUMBEL_OK)
         status = add(weights, added, error);
@@ -218,6 +219,7 @@ static gumbel_status add_found(gb_weights *weights, const gb_matrix_request *req
     added.first_element = (uint64_t)(request->first_row * request->dims[request->rank - 1]);
     if (found->is_packed || found->tensor_count > 0)
         added = (source){.kind = found->is_packed ? SOURCE_PACKED : SOURCE_TENSOR, .matrix = *found};
+    added.columns = (uint64_t)request->dims[request->rank - 1];
     added.method = choice->method;
     added.input = choice->input;
     added.is_product = choice->format.kind != GB_FORMAT_DENSE && !request->is_table;
@@ -318,14 +320,14 @@ static bool is_stacked(const source *from) {
     return from->matrix.stacking.parts > 1;
 }
 
-static uint64_t row_bytes_of(const gb_tensor *tensor) {
-    return (uint64_t)tensor->dims[tensor->rank - 1] * gb_dtype_size(tensor->dtype);
+static uint64_t row_bytes_of(const source *from) {
+    return from->columns * gb_dtype_size(first_tensor(from)->dtype);
 }
 
 /* Copies bytes of stacked rows. */
 static void gather_rows(const source *from, uint64_t offset, uint64_t size, uint8_t *to) {
     const gb_stacked_bytes bytes = bytes_of(from);
-    const uint64_t row_bytes = row_bytes_of(first_tensor(from));
+    const uint64_t row_bytes = row_bytes_of(from);
     while (size > 0) {
         uint64_t within = offset % row_bytes, left = row_bytes - within, part = left < size ? left : size;
         memcpy(to, gb_stacked_row(&bytes, offset / row_bytes, row_bytes) + within, (size_t)part);
@@ -339,17 +341,12 @@ static gb_fp8_tensors fp8_of(const source *from) {
     return (gb_fp8_tensors){from->matrix.fp8, from->matrix.tensor_count};
 }
 
-static uint64_t columns_of(const source *from) {
-    const gb_tensor *tensor = first_tensor(from);
-    return (uint64_t)tensor->dims[tensor->rank - 1];
-}
-
 /* count elements of 8-bit floats from element `first` on, as bfloat16. */
 static void widen_fp8(const source *from, uint64_t first, uint64_t count, uint8_t *to) {
     enum { CHUNK = 256 };
     const gb_stacked_bytes codes = bytes_of(from);
     const gb_fp8_tensors fp8 = fp8_of(from);
-    const uint64_t columns = columns_of(from);
+    const uint64_t columns = from->columns;
     float values[CHUNK];
     while (count > 0) {
         const uint64_t column = first % columns, left = columns - column, most = left < CHUNK ? left : CHUNK;
@@ -400,11 +397,11 @@ void gb_weights_release(const gb_weights *weights, uint32_t index, uint64_t offs
         return;
     const gb_stacked_bytes bytes = bytes_of(from);
     if (from->matrix.fp8) { /* offset and size are of bfloat16 */
-        const uint64_t columns = columns_of(from), begin = offset / 2 / columns;
+        const uint64_t columns = from->columns, begin = offset / 2 / columns;
         gb_release_stacked(&bytes, begin, (offset + size) / 2 / columns - begin, columns);
         return;
     }
-    const uint64_t row_bytes = is_stacked(from) ? row_bytes_of(first_tensor(from)) : 1;
+    const uint64_t row_bytes = is_stacked(from) ? row_bytes_of(from) : 1;
     const uint64_t first = offset / row_bytes;
     gb_release_stacked(&bytes, first, (offset + size) / row_bytes - first, row_bytes);
 }

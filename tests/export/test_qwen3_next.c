@@ -263,6 +263,27 @@ static void is_quantized_alike(void **state) {
     }
 }
 
+/* Dims of 1 that some converters add, before or behind the others, change nothing. */
+static void takes_further_dims_of_one(void **state) {
+    (void)state;
+    const gumbel_export_options options = {.size = sizeof options};
+    make_list("", RELEASED);
+    write_checkpoint();
+    const answer expected = answer_of(temporary_path("checkpoint"), &options);
+    for (size_t i = 0; i < list.count; i++) {
+        test_tensor *tensor = &list.tensors[i];
+        if (tensor->rank != 2)
+            continue;
+        tensor->rank = 3;
+        tensor->dims[2] = 1;
+        if (i % 2 == 0)
+            memcpy(tensor->dims, (const int64_t[]){1, tensor->dims[0], tensor->dims[1]}, sizeof(int64_t) * 3);
+    }
+    write_checkpoint();
+    const answer found = answer_of(temporary_path("checkpoint"), &options);
+    assert_equal(&expected, &found);
+}
+
 static void keep_message(void *user, gumbel_log_level level, const char *message) {
     if (level == GUMBEL_LOG_INFO)
         snprintf(user, 256, "%.250s", message);
@@ -446,6 +467,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(is_what_it_was_made_of, start_empty),
         cmocka_unit_test_setup(is_quantized_alike, start_empty),
+        cmocka_unit_test_setup(takes_further_dims_of_one, start_empty),
         cmocka_unit_test_setup(says_what_it_leaves_out, start_empty),
         cmocka_unit_test_setup(names_what_is_missing, start_empty),
         cmocka_unit_test_setup(gguf_agrees, start_empty),
