@@ -77,8 +77,7 @@ static void knows_the_methods(void **state) {
 
 static void refuses_other_methods(void **state) {
     (void)state;
-    static const char *const methods[] = {"gptq",     "awq",   "bitsandbytes", "fbgemm_fp8",
-                                          "modelopt", "mxfp4", "hqq"};
+    static const char *const methods[] = {"gptq", "awq", "bitsandbytes", "fbgemm_fp8", "modelopt", "hqq"};
     for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++) {
         char text[200], part[100];
         snprintf(text, sizeof text, "{\"quantization_config\":{\"quant_method\":\"%s\",\"bits\":4}}",
@@ -144,8 +143,9 @@ static void refuses_other_floats(void **state) {
 static void refuses_bad_mlx(void **state) {
     (void)state;
     const gumbel_status unsupported = GUMBEL_ERROR_UNSUPPORTED, format = GUMBEL_ERROR_FORMAT;
-    refuses("{\"quantization\":{\"bits\":4,\"group_size\":32,\"mode\":\"mxfp4\"}}", unsupported,
-            "quantization.mode: \"mxfp4\" is not supported in this version; expected \"affine\"");
+    refuses(
+        "{\"quantization\":{\"bits\":4,\"group_size\":32,\"mode\":\"nvfp4\"}}", unsupported,
+        "quantization.mode: \"nvfp4\" is not supported in this version; expected \"affine\" or \"mxfp4\"");
     refuses("{\"quantization\":{\"bits\":4,\"group_size\":16,\"mode\":\"nvfp4\"}}", unsupported, "nvfp4");
     refuses("{\"quantization\":{\"bits\":8,\"group_size\":32,\"mode\":\"mxfp8\"}}", unsupported, "mxfp8");
     refuses("{\"quantization\":4}", format, "quantization: expected an object, found 4");

@@ -5,8 +5,8 @@
 
 static void describe_constant(const gb_cuda_lowering_options *options, uint32_t index,
                               gb_cuda_tensor *tensor) {
-    tensor->format = options->program->constants[index].format;
     const gb_cuda_weight_layout *layout = &options->weights->layouts[index];
+    tensor->format = layout->format;
     tensor->planes = layout->planes;
     tensor->is_packed = layout->packing.block_rows > 0;
     tensor->int8_input = layout->int8_input;

@@ -2,6 +2,7 @@
 #include "backends/cuda/lowering/weight_layouts.h"
 
 #include "backends/cuda/lowering/products.h"
+#include "backends/cuda/runtime/expand_codes.h"
 #include "base/memory.h"
 #include "program/constant_packing.h"
 
@@ -29,11 +30,25 @@ static bool rounds_groups(const gb_constant *constant, const gb_constant_use *us
            shape->dims[shape->rank - 1] % BYTES_COLUMNS == 0;
 }
 
+/* The layout for tensor cores of a wider format. */
+static bool find_expanded(const gb_constant *constant, const gb_constant_use *use,
+                          gb_cuda_weight_layout *layout) {
+    gb_constant wide = *constant;
+    uint64_t rows, columns;
+    if (!gb_cuda_expanded_format(&constant->format, &wide.format) ||
+        !gb_constant_matrix(&wide, &rows, &columns))
+        return false;
+    *layout = (gb_cuda_weight_layout){.format = wide.format, .is_expanded = true};
+    layout->packing = gb_constant_wanted_packing(&wide, use, GB_ORDER_FRAGMENTS);
+    layout->int8_input = rounds_groups(&wide, use);
+    return layout->packing.block_rows > 0 && gb_format_planes(&wide.format, rows, columns, &layout->planes);
+}
+
 /* The layout for tensor cores, or where it has none the canonical one. */
 static bool find_packed(const gb_constant *constant, const gb_constant_use *use,
                         gb_cuda_weight_layout *layout) {
     uint64_t rows, columns;
-    *layout = (gb_cuda_weight_layout){.padded_rows = 0};
+    *layout = (gb_cuda_weight_layout){.format = constant->format};
     if (!gb_constant_matrix(constant, &rows, &columns))
         return false;
     layout->packing = gb_constant_wanted_packing(constant, use, GB_ORDER_FRAGMENTS);
@@ -49,7 +64,7 @@ static bool find_packed(const gb_constant *constant, const gb_constant_use *use,
 
 static bool find_canonical(const gb_constant *constant, gb_cuda_weight_layout *layout) {
     uint64_t rows, columns;
-    *layout = (gb_cuda_weight_layout){.padded_rows = 0};
+    *layout = (gb_cuda_weight_layout){.format = constant->format};
     return gb_constant_matrix(constant, &rows, &columns) &&
            gb_format_planes(&constant->format, rows, columns, &layout->planes);
 }
@@ -77,7 +92,7 @@ static bool is_wanted(const gb_program *program, const gb_node *product, const g
         operands[i] = tensor_of(program, product->operands[i], tokens);
         call.operands[i] = &operands[i];
     }
-    operands[1].format = program->constants[program->values[product->operands[1]].index].format;
+    operands[1].format = layout->format;
     operands[1].planes = layout->planes;
     operands[1].is_packed = true;
     operands[1].int8_input = layout->int8_input;
@@ -105,11 +120,13 @@ static void find_wanted(const gb_program *program, const gb_cuda_weight_layout *
 
 /* ---- Choosing ------------------------------------------------------------------------------------------ */
 
-static bool choose(const gb_program *program, const gb_constant_use *uses, bool *wanted,
+static bool choose(const gb_program *program, const gb_constant_use *uses, bool may_expand, bool *wanted,
                    gb_cuda_weight_layout *layouts) {
     for (uint32_t i = 0; i < program->constant_count; i++) {
         const gb_constant *constant = &program->constants[i];
-        if (constant->type.dtype == GB_QUANTIZED && !find_packed(constant, &uses[i], &layouts[i]))
+        if (constant->type.dtype == GB_QUANTIZED &&
+            !(may_expand && find_expanded(constant, &uses[i], &layouts[i])) &&
+            !find_packed(constant, &uses[i], &layouts[i]))
             return false;
     }
     find_wanted(program, layouts, wanted);
@@ -120,14 +137,14 @@ static bool choose(const gb_program *program, const gb_constant_use *uses, bool 
     return true;
 }
 
-gumbel_status gb_cuda_choose_weight_layouts(const gb_program *program, gb_cuda_weight_layout *layouts,
-                                            gumbel_error *error) {
+gumbel_status gb_cuda_choose_weight_layouts(const gb_program *program, bool may_expand,
+                                            gb_cuda_weight_layout *layouts, gumbel_error *error) {
     gb_constant_use *uses = gb_allocate(program->constant_count, sizeof *uses);
     bool *wanted = gb_allocate(program->constant_count, sizeof *wanted);
     const bool is_allocated = uses && wanted;
     if (is_allocated)
         gb_find_constant_uses(program, uses);
-    const bool is_chosen = is_allocated && choose(program, uses, wanted, layouts);
+    const bool is_chosen = is_allocated && choose(program, uses, may_expand, wanted, layouts);
     gb_free(uses);
     gb_free(wanted);
     if (!is_allocated)

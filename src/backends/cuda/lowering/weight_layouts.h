@@ -9,13 +9,16 @@
 
 typedef struct gb_cuda_weight_layout {
     gb_packing packing;   /* canonical where no kernel wants another */
-    gb_planes planes;     /* of a quantized constant, and of rows of zeros that fill its last block */
+    gb_format format;     /* of a quantized constant: its own, or the wider one that holds it */
+    gb_planes planes;     /* of that format, and of rows of zeros that fill its last block */
     uint64_t padded_rows; /* all of them; 0: there are none of zeros */
+    bool is_expanded;     /* to a wider format */
     bool int8_input;      /* packed, and multiplied with inputs rounded to 8 bits by groups */
 } gb_cuda_weight_layout;
 
-/* Fills layouts, one for each constant. Errors: MEMORY, FORMAT (a quantized constant is no matrix). */
-gumbel_status gb_cuda_choose_weight_layouts(const gb_program *program, gb_cuda_weight_layout *layouts,
-                                            gumbel_error *error);
+/* Fills layouts, one for each constant; may_expand: codes of a book may become 8 bits, of twice the size
+ * (runtime/expand_codes.h). Errors: MEMORY, FORMAT (a quantized constant is no matrix). */
+gumbel_status gb_cuda_choose_weight_layouts(const gb_program *program, bool may_expand,
+                                            gb_cuda_weight_layout *layouts, gumbel_error *error);
 
 #endif

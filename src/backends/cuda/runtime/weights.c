@@ -2,6 +2,7 @@
 #include "backends/cuda/runtime/weights.h"
 
 #include "backends/cuda/runtime/device.h"
+#include "backends/cuda/runtime/expand_codes.h"
 #include "backends/threads/cores.h"
 #include "backends/threads/team.h"
 #include "base/memory.h"
@@ -31,6 +32,7 @@ typedef struct upload {
     unsigned threads;
     uint8_t *staging[STAGINGS];
     uint8_t *canonical; /* STAGING_BYTES, between two packings */
+    uint8_t *expanded;  /* as many, where codes are */
     cudaEvent_t copied[STAGINGS];
     unsigned turn;
     uint64_t done;
@@ -45,6 +47,7 @@ typedef struct piece {
     const gb_packing *wanted;
     gb_plane_kind kind;
     uint64_t columns, unit_rows, unit_bytes;
+    uint64_t from_unit_bytes; /* where codes are expanded: of a unit of the constant's */
     uint64_t count;
     const uint8_t *from;
     uint8_t *to;
@@ -52,17 +55,18 @@ typedef struct piece {
 
 /* Bytes on the device. */
 static uint64_t size_of(const gb_program *program, const gb_cuda_weights *weights, uint32_t i) {
-    return weights->layouts[i].padded_rows > 0 ? weights->layouts[i].planes.size : program->constants[i].size;
+    const gb_cuda_weight_layout *layout = &weights->layouts[i];
+    return layout->padded_rows > 0 || layout->is_expanded ? layout->planes.size : program->constants[i].size;
 }
 
-gumbel_status gb_cuda_weights_place(const gb_program *program, gb_cuda_weights *weights,
-                                    gumbel_error *error) {
+static gumbel_status place(const gb_program *program, bool may_expand, gb_cuda_weights *weights,
+                           gumbel_error *error) {
     *weights = (gb_cuda_weights){0};
     weights->offsets = gb_allocate(program->constant_count, sizeof *weights->offsets);
     weights->layouts = gb_allocate(program->constant_count, sizeof *weights->layouts);
     if (!weights->offsets || !weights->layouts)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the list of constants");
-    GB_TRY(gb_cuda_choose_weight_layouts(program, weights->layouts, error));
+    GB_TRY(gb_cuda_choose_weight_layouts(program, may_expand, weights->layouts, error));
     for (uint32_t i = 0; i < program->constant_count; i++) {
         const gb_constant *constant = &program->constants[i];
         if (!constant->data)
@@ -74,6 +78,27 @@ gumbel_status gb_cuda_weights_place(const gb_program *program, gb_cuda_weights *
             return gb_fail(error, GUMBEL_ERROR_FORMAT, "the sizes of the constants are out of range");
     }
     return GUMBEL_OK;
+}
+
+gumbel_status gb_cuda_weights_place(const gb_program *program, gb_cuda_weights *weights,
+                                    gumbel_error *error) {
+    return place(program, true, weights, error);
+}
+
+/* An eighth of the device's memory is left for caches. */
+static bool leaves_room(const gb_cuda_weights *weights) {
+    size_t free_bytes, all;
+    return cudaMemGetInfo(&free_bytes, &all) == cudaSuccess && weights->size <= free_bytes - free_bytes / 8;
+}
+
+/* Expanded where there is room for that. */
+static gumbel_status place_on_device(const gb_program *program, gb_cuda_weights *weights,
+                                     gumbel_error *error) {
+    GB_TRY(place(program, true, weights, error));
+    if (leaves_room(weights))
+        return GUMBEL_OK;
+    gb_cuda_weights_destroy(weights);
+    return place(program, false, weights, error);
 }
 
 static void tell_progress(upload *u) {
@@ -181,7 +206,68 @@ static gumbel_status rearrange_constant(upload *u, uint8_t *to, const gb_constan
     return GUMBEL_OK;
 }
 
-/* The same where rows of zeros fill the last block. */
+/* The thread's share of codes, from the file's packing into the wanted one of 8 bits. */
+static void expand_share(void *user, unsigned index) {
+    const piece *p = user;
+    const gb_constant *constant = p->constant;
+    const uint64_t first = p->count * index / p->upload->threads;
+    const uint64_t rows = (p->count * (index + 1) / p->upload->threads - first) * p->unit_rows;
+    const uint8_t *from = p->from + first * p->from_unit_bytes;
+    uint8_t *canonical = p->upload->canonical + first * p->from_unit_bytes,
+            *expanded = p->upload->expanded + first * p->unit_bytes;
+    gb_format wide;
+    if (rows == 0 || !gb_cuda_expanded_format(&constant->format, &wide))
+        return;
+    if (constant->packing.block_rows > 0) {
+        gb_unpack_rows(&constant->packing, &constant->format, GB_PLANE_CODES, rows, p->columns, from,
+                       canonical);
+        from = canonical;
+    }
+    gb_cuda_expand_codes(&constant->format, from, rows * p->columns, expanded);
+    gb_pack_rows(p->wanted, &wide, GB_PLANE_CODES, rows, p->columns, expanded, p->to + first * p->unit_bytes);
+}
+
+static gumbel_status send_expanded(upload *u, uint8_t *to, piece p, uint64_t units, gumbel_error *error) {
+    const uint64_t most = STAGING_BYTES / p.unit_bytes;
+    const uint8_t *from = p.from;
+    if (most == 0)
+        return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "constant %s: its packed rows are too long",
+                       p.constant->name);
+    for (uint64_t done = 0; done < units; done += p.count) {
+        p.count = units - done < most ? units - done : most;
+        p.from = from + done * p.from_unit_bytes;
+        GB_TRY(take_staging(u, &p.to, error));
+        gb_team_run(u->team, expand_share, &p);
+        GB_TRY(send_staging(u, to + done * p.unit_bytes, (size_t)(p.count * p.unit_bytes), error));
+    }
+    return GUMBEL_OK;
+}
+
+/* Codes become bytes; scales are rearranged as they are. */
+static gumbel_status expand_constant(upload *u, uint8_t *to, uint32_t index, const gb_constant *constant,
+                                     gumbel_error *error) {
+    const gb_cuda_weight_layout *layout = &u->weights->layouts[index];
+    uint64_t rows, columns;
+    gb_planes planes;
+    if (!gb_constant_matrix(constant, &rows, &columns) || !gb_constant_planes(constant, &planes))
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "constant %s has no format", constant->name);
+    if (!u->expanded && !(u->expanded = gb_allocate(STAGING_BYTES, 1)))
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for laying the weights out");
+    const uint64_t from_rows = constant->packing.block_rows;
+    piece p = {.upload = u, .constant = constant, .wanted = &layout->packing, .columns = columns};
+    p.unit_rows = common_multiple(from_rows ? from_rows : 1, layout->packing.block_rows);
+    p.from_unit_bytes = p.unit_rows * planes.codes.row_bytes;
+    p.unit_bytes = p.unit_rows * layout->planes.codes.row_bytes;
+    p.from = constant->data + planes.codes.offset;
+    GB_TRY(send_expanded(u, to + layout->planes.codes.offset, p, rows / p.unit_rows, error));
+    p.kind = GB_PLANE_SCALES;
+    p.unit_bytes = p.unit_rows * planes.scales.row_bytes;
+    p.from = constant->data + planes.scales.offset;
+    return send_pieces(u, to + layout->planes.scales.offset, p, rows * planes.scales.row_bytes,
+                       rearrange_share, error);
+}
+
+/* A constant where rows of zeros fill the last block. */
 static gumbel_status pad_constant(upload *u, uint8_t *to, uint32_t index, const gb_constant *constant,
                                   gumbel_error *error) {
     const gb_cuda_weight_layout *layout = &u->weights->layouts[index];
@@ -211,7 +297,9 @@ static gumbel_status copy_constants(upload *u, const gb_program *program, gumbel
         const gb_cuda_weight_layout *layout = &u->weights->layouts[i];
         uint8_t *to = u->weights->memory + u->weights->offsets[i];
         piece bytes = {.upload = u, .constant = constant, .unit_bytes = 1, .from = constant->data};
-        if (layout->padded_rows > 0)
+        if (layout->is_expanded)
+            GB_TRY(expand_constant(u, to, i, constant, error));
+        else if (layout->padded_rows > 0)
             GB_TRY(pad_constant(u, to, i, constant, error));
         else if (!gb_packing_equal(&constant->packing, &layout->packing))
             GB_TRY(rearrange_constant(u, to, constant, &layout->packing, error));
@@ -227,7 +315,8 @@ static void tell_rearranging(const gb_program *program, const upload *u) {
     uint64_t size = 0;
     for (uint32_t i = 0; i < program->constant_count; i++)
         if (!gb_packing_equal(&program->constants[i].packing, &u->weights->layouts[i].packing) &&
-            u->weights->layouts[i].padded_rows == 0) /* no file has those so */
+            u->weights->layouts[i].padded_rows == 0 && !u->weights->layouts[i].is_expanded)
+            /* no file has those so */
             size += program->constants[i].size;
     if (size == 0 || !u->options->log)
         return;
@@ -257,6 +346,7 @@ static gumbel_status begin_upload(upload *u, gumbel_error *error) {
 static void end_upload(upload *u) {
     gb_team_destroy(u->team);
     gb_free(u->canonical);
+    gb_free(u->expanded);
     for (unsigned i = 0; i < STAGINGS; i++) {
         gb_cuda_free_pinned(u->staging[i]);
         if (u->copied[i])
@@ -267,7 +357,7 @@ static void end_upload(upload *u) {
 gumbel_status gb_cuda_weights_create(const gb_program *program, const gb_backend_options *options,
                                      cudaStream_t stream, gb_cuda_weights *weights, gumbel_error *error) {
     *weights = (gb_cuda_weights){0};
-    GB_TRY(gb_cuda_weights_place(program, weights, error));
+    GB_TRY(place_on_device(program, weights, error));
     void *memory;
     GB_TRY(gb_cuda_allocate(weights->size, "the weights", &memory, error));
     weights->memory = memory;
