@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Any bytes as a configuration (up to the first zero byte) and a safetensors file (after it): refused, or the
- * packed matrix that the configuration's keys name, rows and columns ask for can be read in its format.
+ * packed matrix, or that of 8-bit floats, that the configuration's keys name, rows and columns ask for can be
+ * read.
  */
 #include "base/memory.h"
+#include "export/packed/fp8.h"
 #include "export/packed/packed.h"
 
 #include <jansson.h>
@@ -34,6 +36,23 @@ static void read_rows(const gb_packed *packed) {
     gb_free(bytes);
 }
 
+static void read_floats(const gb_fp8_found *found, const int64_t dims[2]) {
+    const uint8_t *const parts[] = {found->codes->data};
+    const gb_stacked_bytes codes = {.parts = parts};
+    const gb_fp8_tensors tensors = {&found->matrix, 1};
+    float values[MAX_SIZE];
+    for (uint64_t row = 0; row < (uint64_t)dims[0]; row++)
+        gb_fp8_read(&tensors, &codes, (uint64_t)dims[1], row, 0, (uint64_t)dims[1], values);
+}
+
+static void find_floats(const gb_quantization *packing, const gb_checkpoint *checkpoint, const char *name,
+                        const int64_t dims[2]) {
+    gb_fp8_found found;
+    bool is_found = false;
+    if (gb_fp8_find(packing, checkpoint, name, dims, &found, &is_found, NULL) == GUMBEL_OK && is_found)
+        read_floats(&found, dims);
+}
+
 static void find_matrix(const gb_config *root, const gb_checkpoint *checkpoint) {
     gb_quantization packing;
     if (gb_quantization_read(root, &packing, NULL) != GUMBEL_OK)
@@ -48,6 +67,7 @@ static void find_matrix(const gb_config *root, const gb_checkpoint *checkpoint) 
         is_found)
         read_rows(&packed);
     gb_packed_free(&packed);
+    find_floats(&packing, checkpoint, name, dims);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
