@@ -79,6 +79,11 @@ static const dense_case CASES[] = {
      "\"num_experts_per_tok\":2,\"sliding_window\":3,\"rope_scaling\":{\"rope_type\":\"yarn\","
      "\"factor\":4.0,\"original_max_position_embeddings\":25,\"truncate\":false}}",
      NULL, "yarn", "expert_count"},
+    {&gb_gguf_muse_glimmer,
+     "{\"model_type\":\"muse_glimmer_text\"," SIZES ",\"rope_theta\":321.0,\"sliding_window\":3,"
+     "\"sliding_window_pattern\":2,\"layer_rope_theta\":[321,0,321,0],\"qk_scale_factor\":2,"
+     "\"output_multiplier\":8,\"final_logit_softcapping\":1024}",
+     NULL, NULL, ""},
 };
 enum { CASE_COUNT = sizeof CASES / sizeof CASES[0] };
 
@@ -90,8 +95,16 @@ static int start(void **state) {
     return 0;
 }
 
+static bool is_muse(const dense_case *c) {
+    return c->architecture == &gb_gguf_muse_glimmer;
+}
+
 /* Whether the model's files have the key. */
 static bool has_key(const dense_case *c, const char *key) {
+    if (is_muse(c) && (strcmp(key, "logit_scale") == 0 || strstr(key, "sliding") || strstr(key, "swa")))
+        return true;
+    if (strstr(key, "capping"))
+        return is_muse(c);
     if (strncmp(key, "expert", 6) == 0)
         return c->experts_key[0];
     const bool is_phi = c->architecture == &gb_gguf_phi3;
@@ -157,6 +170,7 @@ static void add_settings(gguf_writer *w, const dense_case *c, const char *skippe
                    {"attention.scale", 0.25f},
                    {"residual_scale", 0.5f},
                    {"logit_scale", 8.0f},
+                   {"final_logit_softcapping", 1024.0f},
                    {"rope.scaling.attn_factor", 1.25f},
                    {"rope.scaling.yarn_attn_factor", 1.5f}};
     char key[128];
@@ -208,8 +222,10 @@ static float *convert(const dense_case *c, const gb_gguf_name *pair, const gb_co
     const int64_t *dims = from->type.shape.dims;
     if (pair->has_row_pairs)
         return pair_rows((const float *)from->data, dims[0], dims[1]);
-    const bool is_norm = from->type.shape.rank == 1;
-    return c->architecture == &gb_gguf_gemma3 && is_norm ? add_one((const float *)from->data, dims[0]) : NULL;
+    bool holds_one = c->architecture == &gb_gguf_gemma3 && from->type.shape.rank == 1;
+    if (is_muse(c) && strncmp(pair->gguf, "blk.", 4) == 0 && from->type.shape.rank == 1)
+        holds_one = true;
+    return holds_one ? add_one((const float *)from->data, dims[0]) : NULL;
 }
 
 /* How matrices are stored. */
@@ -301,6 +317,18 @@ static bool add_part(gguf_writer *w, const storing *how, const gb_program *progr
     return false;
 }
 
+/* Muse Glimmer's queries are normalized with their factor for a weight, its keys with 1. */
+static void add_head_norms(gguf_writer *w, const storing *how) {
+    for (int i = 0; i < 8; i++) {
+        float weight[HEAD_DIM];
+        char name[64];
+        for (size_t j = 0; j < HEAD_DIM; j++)
+            weight[j] = i % 2 ? 1 : 2;
+        snprintf(name, sizeof name, "blk.%d.attn_%c_norm.weight", i / 2, i % 2 ? 'k' : 'q');
+        add_tensor(w, how, name, 1, (const int64_t[]){HEAD_DIM}, weight, sizeof weight);
+    }
+}
+
 static void add_tensors(gguf_writer *w, const dense_case *c, const gb_program *program, const storing *how) {
     for (uint32_t i = 0; i < program->constant_count; i++) {
         const gb_constant *from = &program->constants[i];
@@ -322,6 +350,8 @@ static void add_tensors(gguf_writer *w, const dense_case *c, const gb_program *p
                    from->size);
         gb_free(converted);
     }
+    if (is_muse(c))
+        add_head_norms(w, how);
 }
 
 static gb_program *random_program(const dense_case *c) {
@@ -445,6 +475,15 @@ static void refuses_by_name(void **state) {
     refuses(&CASES[6], granite, &w, "", "", GUMBEL_ERROR_UNSUPPORTED,
             "granite.rope.scaling.finetuned: a model without rotary embedding");
     gb_program_destroy(granite);
+    gb_program *muse = random_program(&CASES[9]);
+    refuses(&CASES[9], muse, &(gguf_writer){0}, "", "blk.2.attn_k_norm.weight", GUMBEL_ERROR_FORMAT,
+            "tensor blk.2.attn_k_norm.weight is missing");
+    refuses(&CASES[9], muse, &(gguf_writer){0}, "attention.sliding_window", "", GUMBEL_ERROR_FORMAT,
+            "muse-glimmer.attention.sliding_window: the key is missing");
+    gguf_add_text(&w, "muse-glimmer.rope.scaling.type", "yarn");
+    refuses(&CASES[9], muse, &w, "", "", GUMBEL_ERROR_UNSUPPORTED,
+            "muse-glimmer.rope.scaling.type: scaled rotary embedding");
+    gb_program_destroy(muse);
     gguf_add_text(&w, "llama.rope.scaling.type", "longrope");
     refuses(&CASES[0], llama, &w, "", "", GUMBEL_ERROR_UNSUPPORTED,
             "llama.rope.scaling.type: is not supported");

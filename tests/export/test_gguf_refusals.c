@@ -155,10 +155,10 @@ static void add_all_sliding(gguf_writer *w, const char *key) {
 static void refuses_settings(void **state) {
     (void)state;
     const gumbel_status format = GUMBEL_ERROR_FORMAT, unsupported = GUMBEL_ERROR_UNSUPPORTED;
-    refuses_key(
-        "general.architecture", add_word, unsupported,
-        "general.architecture: \"gptj\" is not supported in this version; known are gemma3, gemma4, "
-        "llama, qwen2, qwen3, qwen3moe, qwen35, qwen35moe, qwen3next, smollm3, granite, phi3, gpt-oss");
+    refuses_key("general.architecture", add_word, unsupported,
+                "general.architecture: \"gptj\" is not supported in this version; known are gemma3, gemma4, "
+                "llama, qwen2, qwen3, qwen3moe, qwen35, qwen35moe, qwen3next, smollm3, granite, phi3, "
+                "gpt-oss, muse-glimmer");
     refuses_key("general.architecture", add_seven, format,
                 "general.architecture: expected a text, found uint32");
     refuses_key("gemma4.block_count", add_zero, format,

@@ -164,7 +164,7 @@ static void read_position_embedding(const gb_config *text, gb_dense_config *conf
 }
 
 /* Where no list says which layers rotate transformers takes all but each fourth from the last, mlx-lm those
- * that slide. */
+ * that slide, as llama.cpp does. */
 static void read_rope_of_windows(const gb_config *text, const gb_dense_family *family,
                                  gb_dense_config *config) {
     static const char LIST[] = "layer_rope_theta";
@@ -177,7 +177,9 @@ static void read_rope_of_windows(const gb_config *text, const gb_dense_family *f
         bool turns = (layers - 1 - i) % family->window_pattern != 0;
         if (is_listed && listed == layers)
             turns = gb_config_list_number(text, LIST, (size_t)i, 0, 1e12) != 0;
-        else if (turns != config->layers[i].is_sliding && !gb_config_bool(text, "rope_is_of_windows", false))
+        else if (gb_config_bool(text, "rope_is_of_windows", false))
+            turns = config->layers[i].is_sliding;
+        else if (turns != config->layers[i].is_sliding)
             gb_config_fail(text, LIST, GUMBEL_ERROR_UNSUPPORTED,
                            "is missing, and implementations differ about layer %" PRId64, i);
         config->layers[i].has_rope = turns;
