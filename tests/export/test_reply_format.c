@@ -65,6 +65,8 @@ static const char *choose(const char *config, const char *template_text, const c
 #define HERMES CHATML "<tool_call>\n{\"name\": NAME, \"arguments\": {}}\n</tool_call>"
 #define GEMMA "<|turn>model\n{{ '<|tool_call>call:' }}"
 #define HARMONY "<|start|>assistant<|channel|>final<|message|> to=functions."
+#define MUSE                                                                                                 \
+    "<|start|>assistant to=self<|message|><atem:function_calls>\n<atem:invoke><atem:parameter name=\""
 #define LLAMA "<|start_header_id|>assistant {\"name\": NAME, \"parameters\": {}}"
 
 /* Marks of the template and tokens of the vocabulary say it. */
@@ -79,6 +81,8 @@ static void test_marks(void **state) {
         {HERMES, "<|start_header_id|><|im_start|>", "qwen3"},
         {HERMES, "<im_start|>", "plain"},
         {HARMONY, "<|start|><|channel|>", "harmony"},
+        {MUSE, "<|start|><|message|>", "muse_glimmer"},
+        {MUSE, "<|im_start|>", "plain"},
         {HERMES "<function=F><parameter=P>", "<|im_start|><tool_call>", "qwen3_5"},
         {CHATML, "<|im_start|><|im_end|>", "plain"}, /* SmolLM2, an architecture llama */
         {LLAMA, "<|start_header_id|>", "llama3"},

@@ -23,7 +23,7 @@
 enum { MOST_TOKENS = 1024, MOST_WORDS = 256, WALKS = 400 };
 
 static gumbel_error error;
-static gumbel_tokenizer *gemma, *qwen, *qwen3, *llama3, *plain; /* the last three: qwen with other formats */
+static gumbel_tokenizer *gemma, *qwen, *qwen3, *llama3, *muse, *plain; /* the last four: qwen with others */
 
 static const char tools[] =
     "[{\"type\": \"function\", \"function\": {\"name\": \"weather\", \"parameters\": {\"type\": \"object\","
@@ -49,6 +49,7 @@ static int set_up(void **state) {
     assert_ok(gumbel_export_tokenizer(bundled_model("qwen3_5-moe-tiny"), &qwen, &error), &error);
     qwen3 = with_format("qwen3");
     llama3 = with_format("llama3");
+    muse = with_format("muse_glimmer");
     plain = with_format("plain");
     return 0;
 }
@@ -59,6 +60,7 @@ static int tear_down(void **state) {
     gumbel_tokenizer_destroy(qwen);
     gumbel_tokenizer_destroy(qwen3);
     gumbel_tokenizer_destroy(llama3);
+    gumbel_tokenizer_destroy(muse);
     gumbel_tokenizer_destroy(plain);
     return 0;
 }
@@ -236,6 +238,54 @@ static void calls_without_marks_are_the_models(void **state) {
     };
     check_texts(plain, cases, sizeof cases / sizeof cases[0]);
     check_texts(llama3, cases, sizeof cases / sizeof cases[0]);
+}
+
+#define ATEM(name, inner)                                                                                    \
+    " to=" name "<|message|><atem:function_calls>\n<atem:invoke name=\"" name "\">\n" inner                  \
+    "</atem:invoke>\n</atem:function_calls>"
+#define PARAMETER(name, value) "<atem:parameter name=\"" name "\">" value "</atem:parameter>\n"
+
+/* The name is that of the recipient too. */
+static void muses_calls(void **state) {
+    (void)state;
+    static const text_case cases[] = {
+        {ATEM("clock", ""), true, true},
+        {ATEM("weather", PARAMETER("town", " a\n\"<b\\") PARAMETER("days", "12")), true, true},
+        {ATEM("weather", PARAMETER("town", "") PARAMETER("days", "3") PARAMETER("near", "[\"a\"]")), true,
+         true},
+        {" to=user<|message|>It is late.", false, true},
+        {ATEM("clock", "") ATEM("clock", ""), false, true},
+        {ATEM("clocks", ""), false, true},
+        {ATEM("weather", PARAMETER("days", "3")), false, true},
+        {" to=weather<|message|><atem:function_calls>\n<atem:invoke name=\"clock\">\n</atem:invoke>\n"
+         "</atem:function_calls>",
+         false, true},
+    };
+    check_texts(muse, cases, sizeof cases / sizeof cases[0]);
+}
+
+/* Behind another name special tokens may stand: a message to another recipient. */
+static void names_that_a_token_ends(void **state) {
+    (void)state;
+    static const char format[] =
+        "{\"fields\": {\"tool_calls\": {\"open_pattern\": \"to=[a-z]+<\\\\|im_start\\\\|>\", \"content\": "
+        "\"json\","
+        " \"written\": {\"before\": [\"<|im_end|>\"], \"alone\": true,"
+        " \"call\": \"to={name}<|im_start|>{name}: {arguments}\"}}, \"content\": {}}}";
+    static const char strict[] = "[{\"name\": \"clock\", \"strict\": true, \"input_schema\": {}}]";
+    static const text_case cases[] = {
+        {"to=clock<|im_start|>clock: {}", true, true},
+        {"<|im_end|>to=clock<|im_start|>clock: {}", true, false},
+        {"to=clock<|im_start|>clock: 1", false, false},
+        {"to=clock<|im_start|>clocks: {}", false, false},
+        {"to=user<|im_start|>So.<|im_end|>to=clock<|im_start|>clock: 1", false, true},
+        {"to=clocks<|im_start|>", false, true},
+        {"So.", false, true},
+    };
+    gumbel_tokenizer *tokenizer = with_format("plain");
+    assert_ok(gb_tokenizer_use_reply_format(tokenizer, format, strlen(format), "format", &error), &error);
+    check_texts_with(tokenizer, strict, cases, sizeof cases / sizeof cases[0]);
+    gumbel_tokenizer_destroy(tokenizer);
 }
 
 /* ---- Choices ------------------------------------------------------------------------------------------- */
@@ -428,7 +478,7 @@ static bool walk(const gumbel_tokenizer *tokenizer, const gumbel_grammar *gramma
 
 static void what_is_taken_is_read(void **state) {
     (void)state;
-    const gumbel_tokenizer *const tokenizers[] = {gemma, qwen, qwen3, llama3, plain};
+    const gumbel_tokenizer *const tokenizers[] = {gemma, qwen, qwen3, llama3, muse, plain};
     for (size_t t = 0; t < sizeof tokenizers / sizeof tokenizers[0]; t++) {
         gumbel_grammar *grammar =
             compile(tokenizers[t], (gumbel_grammar_options){.tool_choice = GUMBEL_TOOLS_REQUIRED});
@@ -447,6 +497,8 @@ int main(void) {
         cmocka_unit_test(qwen3s_calls),
         cmocka_unit_test(calls_that_stand_alone),
         cmocka_unit_test(calls_without_marks_are_the_models),
+        cmocka_unit_test(muses_calls),
+        cmocka_unit_test(names_that_a_token_ends),
         cmocka_unit_test(choices),
         cmocka_unit_test(errors),
         cmocka_unit_test(what_cannot_be_had_is_left_out),

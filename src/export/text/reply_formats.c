@@ -86,6 +86,37 @@ static const char HARMONY[] =
     "   " HARMONY_CALL "},\n"
     "  \"content\": {\"close\": [\"<|return|>\", \"<|endoftext|>\"]}}}\n";
 
+/* Muse Glimmer: a reply is messages, each with a recipient: thoughts are to itself, and calls, which are
+ * <atem:invoke name="NAME"><atem:parameter name="KEY">VALUE</atem:parameter></atem:invoke>, to the tool. */
+static const char MUSE_GLIMMER[] =
+    "{\"start_anchor\": \"<|start|>assistant\",\n"
+    " \"stray\": [\"<|start|>assistant to=user<|message|>\", \" to=user<|message|>\",\n"
+    "  \"<|start|>assistant<|message|>\", \"<|start|>assistant\", \"<|message|>\", \"<|eom|>\"],\n"
+    " \"fields\": {\n"
+    "  \"reasoning_content\": {\n"
+    "   \"open\": [\" to=self<|message|>\", \"<|start|>assistant to=self<|message|>\"],\n"
+    "   \"close\": [\"<|eom|>\", \"<|eot|>\"]},\n"
+    "  \"tool_calls\": {\"open_pattern\": \"(?:<\\\\|start\\\\|>assistant)? to=(?!self<|user<)[^\\\\s<]+"
+    "<\\\\|message\\\\|>\\\\s*<atem:function_calls>\",\n"
+    "   \"close\": [\"</atem:function_calls>\", \"<|eom|>\", \"<|eot|>\"],\n"
+    "   \"ends\": [\"tool_calls\"],\n"
+    "   \"begin_pattern\": \"\\\\s*<atem:invoke name=\\\"[^\\\"\\n]+\\\">\",\n"
+    "   \"body_pattern\": \"\\\\s*<atem:invoke name=\\\"(?P<name>[^\\\"\\n]+)\\\">(?P<content>.*?)"
+    "(?:</atem:invoke>\\\\s*(?=<atem:invoke name=|\\\\z)|\\\\z)\",\n"
+    "   \"unclosed_pattern\": \"</atem:invoke>\\\\s*\\\\z\",\n"
+    "   \"content\": \"xml-inline\",\n"
+    "   \"content_args\": {\"strict\": true,\n"
+    "    \"tag_pattern\": \"<atem:parameter name=\\\"(?P<key>[^\\\"\\n]+)\\\">(?P<value>.*?)"
+    "</atem:parameter>(?=\\\\s*(?:<atem:parameter name=|\\\\z))\"},\n"
+    "   \"transform\": {\"name\": \"{name}\", \"arguments\": \"{content}\"},\n"
+    "   \"written\": {\"alone\": true,\n"
+    "    \"call\": \" to={name}<|message|><atem:function_calls>\\n<atem:invoke name=\\\"{name}\\\">\\n"
+    "{arguments}</atem:invoke>\\n</atem:function_calls>\",\n"
+    "    \"argument\": \"<atem:parameter name=\\\"{name}\\\">{value}</atem:parameter>\\n\",\n"
+    "    \"reserved\": [\"<atem:parameter\", \"</atem:parameter>\", \"<atem:invoke\", \"</atem:invoke>\", "
+    "\"<atem:function_calls>\", \"</atem:function_calls>\"]}},\n"
+    "  \"content\": {\"close\": [\"<|eot|>\", \"<|end_of_text|>\"]}}}\n";
+
 #define FENCE "(?:```(?:json)?\\\\s*)?"
 #define FENCE_END "(?:```\\\\s*)?"
 
@@ -170,6 +201,10 @@ static const gb_reply_family FAMILIES[] = {
     {"qwen3_5", QWEN3_5, "<|im_start|>", {"<|im_start|>", "<tool_call>", "<function=", "<parameter="}},
     {"qwen3", QWEN3, "<|im_start|>", {"<|im_start|>", "<tool_call>", "\"arguments\""}},
     {"harmony", HARMONY, "<|start|>", {"<|start|>", "<|channel|>final<|message|>", "to="}},
+    {"muse_glimmer",
+     MUSE_GLIMMER,
+     "<|start|>",
+     {"<|start|>assistant", "to=self<|message|>", "<atem:function_calls>", "<atem:parameter name="}},
     {"llama3", LLAMA3, "<|start_header_id|>", {"<|start_header_id|>", "\"parameters\""}},
     {"think", THINK, NULL, {"</think>"}},
     {"plain", PLAIN, NULL, {NULL}},

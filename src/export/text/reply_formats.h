@@ -17,8 +17,8 @@ typedef struct gb_reply_family {
     const char *marks[GB_FAMILY_MARKS]; /* all of them stand in the chat templates */
 } gb_reply_family;
 
-/* The JSON of that name: "gemma4", "qwen3_5", "qwen3", "llama3", "think", "plain"; NULL: there is
- * none. */
+/* The JSON of that name: "gemma4", "qwen3_5", "qwen3", "harmony", "muse_glimmer", "llama3", "think", "plain";
+ * NULL: there is none. */
 const char *gb_known_reply_format(const char *name);
 
 /* The JSON for a checkpoint with these chat templates and spellings of tokens, each somewhere in the bytes.

@@ -104,6 +104,7 @@ void gb_prepare_writer(gb_tool_writer *writer) {
                                .is_tagged = field->parser.kind == GB_FIELD_TAGS};
     for (size_t i = 0; i < 3; i++)
         writer->call[i] = of_text(writer, field->written.call[i]);
+    writer->again = of_text(writer, field->written.again);
     if (dialect->mark_count > 0) {
         form->open_mark = of_mark(writer, dialect->marks[0].open);
         form->close_mark = of_mark(writer, dialect->marks[0].close);
@@ -176,7 +177,10 @@ gb_expression gb_express_call(const gb_tool_writer *writer, const json_t *tool, 
         gb_fail(error, reason.status, "tool \"%.80s\": %s", name, reason.message);
         return 0;
     }
-    const gb_expression parts[] = {writer->call[0], gb_express_bytes(writer->expressions, name, strlen(name)),
-                                   writer->call[1], arguments, writer->call[2]};
+    const gb_expression once = gb_express_bytes(writer->expressions, name, strlen(name));
+    const gb_expression twice[] = {once, writer->again, once};
+    const gb_expression names =
+        writer->field->written.again.length > 0 ? gb_express_sequence(writer->expressions, twice, 3) : once;
+    const gb_expression parts[] = {writer->call[0], names, writer->call[1], arguments, writer->call[2]};
     return gb_express_sequence(writer->expressions, parts, 5);
 }

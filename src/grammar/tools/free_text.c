@@ -63,10 +63,9 @@ static gb_expression spaced(gb_expressions *expressions, gb_form_text text) {
     return all;
 }
 
-/* Any of the tools' names, and what ends it. 0: no memory. */
+/* Any of the tools' names. 0: no memory. */
 static gb_expression names_of(const gb_tool_writer *writer, const json_t *tools) {
     gb_expressions *expressions = writer->expressions;
-    const gb_form_text behind = writer->field->written.call[1];
     const size_t count = json_array_size(tools);
     gb_expression *names = gb_allocate(count + 1, sizeof *names);
     for (size_t i = 0; names && i < count; i++) {
@@ -77,17 +76,31 @@ static gb_expression names_of(const gb_tool_writer *writer, const json_t *tools)
         names ? gb_express_choice(expressions, names, count)
               : gb_expressions_fail(expressions, GUMBEL_ERROR_MEMORY, "no memory for the names of tools");
     gb_free(names);
-    const gb_expression items[] = {name,
-                                   gb_express_bytes(expressions, behind.text, behind.length > 0 ? 1 : 0)};
-    return name ? gb_express_sequence(expressions, items, 2) : 0;
+    return name;
 }
 
-/* Bytes that do not begin as a call: such a text may still be JSON of other names. */
+/* Bytes that do not begin as a call: such a text may still be JSON of other names. Where a token ends the
+ * name, they are no call's name, and any tokens may follow that one. */
 static gb_expression without_beginning(const gb_tool_writer *writer, const json_t *tools) {
+    const gb_call_form *form = &writer->field->written;
     gb_expressions *expressions = writer->expressions;
+    const gb_form_text behind = form->again.length > 0 ? form->again : form->call[1];
+    size_t size;
+    const int32_t mark = gb_find_mark(writer->tokenizer, behind.text, behind.length, &size);
     const gb_expression any = any_bytes(expressions), names = names_of(writer, tools);
-    const gb_expression items[] = {spaced(expressions, writer->field->written.call[0]), names, any};
-    return names ? gb_express_except(expressions, any, gb_express_sequence(expressions, items, 3)) : 0;
+    const gb_expression call[] = {spaced(expressions, form->call[0]), names,
+                                  gb_express_bytes(expressions, behind.text, behind.length > 0 ? 1 : 0), any};
+    if (!names)
+        return 0;
+    const gb_expression text =
+        gb_express_except(expressions, any, gb_express_sequence(expressions, call, mark < 0 ? 4 : 2));
+    if (mark < 0)
+        return text;
+    const gb_expression more[] = {gb_express_token(expressions, (uint32_t)mark),
+                                  any_other_token(expressions, NO_TOKEN)};
+    const gb_expression rest =
+        gb_express_repeat(expressions, gb_express_sequence(expressions, more, 2), 0, 1);
+    return gb_express_sequence(expressions, (gb_expression[]){text, rest}, 2);
 }
 
 /* ---- All ----------------------------------------------------------------------------------------------- */

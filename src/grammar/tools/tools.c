@@ -91,7 +91,7 @@ static gb_expression express_before(const gb_tool_writer *writer) {
     for (size_t i = 0; i < json_array_size(texts); i++) {
         const json_t *text = json_array_get(texts, i);
         const gb_expression items[] = {
-            before, gb_express_bytes(writer->expressions, json_string_value(text), json_string_length(text))};
+            before, gb_express_marked(writer, json_string_value(text), json_string_length(text))};
         before = gb_express_choice(writer->expressions, items, 2);
     }
     return before;

@@ -16,7 +16,7 @@ typedef struct gb_tool_writer {
     gb_expressions *expressions;
     const gumbel_tokenizer *tokenizer;
     const struct gb_reply_field *field; /* of calls */
-    gb_expression call[3];              /* the texts of written.call */
+    gb_expression call[3], again;       /* the texts of written.call */
     gb_argument_form arguments;
 } gb_tool_writer;
 

@@ -22,6 +22,17 @@ static gumbel_status cut(const json_t *value, const char *key, const char *first
     return GUMBEL_OK;
 }
 
+/* Takes a second name off what stands between the first and the arguments. */
+static void cut_again(gb_call_form *form) {
+    static const char NAME[] = "{name}";
+    const char *text = form->call[1].text, *end = text + form->call[1].length, *two = strstr(text, NAME);
+    if (!two || two == text || two >= end)
+        return;
+    form->again = (gb_form_text){text, (size_t)(two - text)};
+    two += strlen(NAME);
+    form->call[1] = (gb_form_text){two, (size_t)(end - two)};
+}
+
 static gumbel_status read_list(const json_t *written, const char *key, const char *where, const json_t **list,
                                gumbel_error *error) {
     *list = json_object_get(written, key);
@@ -57,6 +68,7 @@ gumbel_status gb_read_call_form(const json_t *written, bool is_tagged, const cha
                                 gumbel_error *error) {
     GB_TRY(check_keys(written, where, error));
     GB_TRY(cut(json_object_get(written, "call"), "call", "{name}", "{arguments}", where, form->call, error));
+    cut_again(form);
     if (is_tagged)
         GB_TRY(cut(json_object_get(written, "argument"), "argument", "{name}", "{value}", where,
                    form->argument, error));

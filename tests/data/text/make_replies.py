@@ -322,6 +322,77 @@ case("think", "<\uff5cAssistant\uff5c><think>\n", "Hm.\n</think>\n\n42", message
 case("think", "", "<think>\nHm.\n</think>\n\n42 </think>", message("42", "Hm."), "rc")
 case("think", "", "No thought, <think>.", message("No thought, <think>."), "c")
 
+# ---- gpt-oss ----
+HARMONY = "<|start|>user<|message|>Hi<|end|><|start|>assistant"
+PARIS = call("get_weather", city="Paris", days=3)
+case("harmony", HARMONY, "<|channel|>analysis<|message|>They greet me.<|end|><|start|>assistant<|channel|>final<|message|>Hello!<|return|>",
+     message("Hello!", "They greet me."), "rc")
+case("harmony", HARMONY, "<|channel|>final<|message|>Hello!<|return|>",
+     message("Hello!"), "c")
+case("harmony", HARMONY, "<|channel|>analysis<|message|>Cut off while",
+     message("", "Cut off while"), "r")
+case("harmony", HARMONY, '<|channel|>analysis<|message|>I look.<|end|><|start|>assistant<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>{"city": "Paris", "days": 3}<|call|>',
+     message(None, "I look.", [PARIS]), "rt")
+case("harmony", HARMONY, '<|channel|>analysis<|message|>I look.<|end|><|start|>assistant to=functions.get_weather<|channel|>commentary json<|message|>{"city": "Paris", "days": 3}<|call|>',
+     message(None, "I look.", [PARIS]), "rt")
+case("harmony", HARMONY, ' to=functions.get_weather<|channel|>commentary <|constrain|>json<|message|>{"city": "Paris", "days": 3}<|call|>',
+     message(None, None, [PARIS]), "t")
+case("harmony", HARMONY, '<|channel|>commentary to=functions.get_weather<|message|>{"city": "Paris", "days": 3}',
+     message(None, None, [PARIS]), "t")
+case("harmony", HARMONY, '<|channel|>commentary<|message|>I look at two.<|end|><|start|>assistant<|channel|>commentary to=functions.get_weather json<|message|>{"city": "Paris", "days": 3}<|call|><|start|>assistant<|channel|>commentary to=functions.now <|constrain|>json<|message|>{}<|call|>',
+     message("I look at two.", None, [PARIS, call("now")]), "ctt")
+case("harmony", HARMONY, "<|channel|>final<|message|>Write to=functions.now and <|channel|> is a word.<|return|>",
+     message("Write to=functions.now and <|channel|> is a word."), "c")
+case("harmony", HARMONY, "<|channel|>commentary to=python code<|message|>print(1)<|call|>",
+     message("<|channel|>commentary to=python code<|message|>print(1)<|call|>"), "c", 1)
+
+# ---- Muse Glimmer ----
+MUSE = "<|start|>user<|message|>Hi<|eot|><|start|>assistant"
+SELF = " to=self<|message|>I look.<|eom|><|start|>assistant"
+
+
+def atem(name, recipient=None, **arguments):
+    inner = "".join(f'<atem:parameter name="{key}">{value}</atem:parameter>\n' for key, value in arguments.items())
+    return (f' to={recipient or name}<|message|><atem:function_calls>\n<atem:invoke name="{name}">\n{inner}'
+            "</atem:invoke>\n</atem:function_calls>")
+
+
+case("muse_glimmer", MUSE, SELF + " to=user<|message|>Hello!<|eot|>", message("Hello!", "I look."), "rc")
+case("muse_glimmer", MUSE, " to=user<|message|>Hello!<|eot|>", message("Hello!"), "c")
+case("muse_glimmer", MUSE, "<|message|>Hello!<|eot|>", message("Hello!"), "c")
+case("muse_glimmer", MUSE + " to=self<|message|>", "So.<|eom|><|start|>assistant to=user<|message|>Hello!<|eot|>",
+     message("Hello!", "So."), "rc")
+case("muse_glimmer", MUSE, " to=self<|message|>Cut off while", message("", "Cut off while"), "r")
+case("muse_glimmer", MUSE, SELF + " to=user<|message|>Cut off", message("Cut off", "I look."), "rc")
+case("muse_glimmer", MUSE, SELF + atem("get_weather", city="Paris", days=3) + "<|eot|>",
+     message(None, "I look.", [PARIS]), "rt")
+case("muse_glimmer", MUSE, atem("now") + "<|eot|>", message(None, None, [call("now")]), "t")
+case("muse_glimmer", MUSE, SELF + atem("get_weather", city="Paris", days=3) + "<|eom|><|start|>assistant" +
+     atem("now") + "<|eot|>", message(None, "I look.", [PARIS, call("now")]), "rtt")
+# Two in one message, which the template never writes.
+case("muse_glimmer", MUSE, atem("now").replace("</atem:function_calls>", "") +
+     '<atem:invoke name="get_weather">\n<atem:parameter name="city">Rome</atem:parameter>\n</atem:invoke>\n'
+     "</atem:function_calls><|eot|>", message(None, None, [call("now"), call("get_weather", city="Rome")]), "tt")
+case("muse_glimmer", MUSE, " to=user<|message|>I look.<|eom|><|start|>assistant" + atem("now", "clock.now") + "<|eot|>",
+     message("I look.", None, [call("now")]), "ct")
+# Values stand as they are, with their white space; structures are JSON.
+case("muse_glimmer", MUSE, atem("write_file", path=" a.xml", text='<a>\n"b" </atem:parameter></a>\n') + "<|eot|>",
+     message(None, None, [call("write_file", path=" a.xml", text='<a>\n"b" </atem:parameter></a>\n')]), "t")
+case("muse_glimmer", MUSE, atem("get_weather", city="7", tags='["a", "b"]', options='{"x": null}', detail="true") +
+     "<|eot|>", message(None, None, [call("get_weather", city="7", tags=["a", "b"], options={"x": None},
+                                          detail=True)]), "t")
+# The end of the block may be missing, that of the function may not.
+case("muse_glimmer", MUSE, atem("now").replace("</atem:function_calls>", ""), message(None, None, [call("now")]), "t")
+case("muse_glimmer", MUSE, ' to=now<|message|><atem:function_calls>\n<atem:invoke name="now">\n',
+     message('to=now<|message|><atem:function_calls>\n<atem:invoke name="now">'), "c", 1)
+# Marks in prose.
+case("muse_glimmer", MUSE, ' to=user<|message|>Write to=now, <atem:function_calls> and <atem:invoke name="now">.<|eot|>',
+     message('Write to=now, <atem:function_calls> and <atem:invoke name="now">.'), "c")
+case("muse_glimmer", MUSE, " to=user<|message|><atem:function_calls> begins a call.<|eot|>",
+     message("<atem:function_calls> begins a call."), "c")
+case("muse_glimmer", MUSE, " to=now<|message|><atem:function_calls> is a tag.<|eot|>",
+     message("to=now<|message|><atem:function_calls> is a tag."), "c", 1)
+
 # ---- Formats as transformers has them ----
 HF = []
 
