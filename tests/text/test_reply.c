@@ -8,6 +8,7 @@
 #include "support/assertions.h"
 #include "support/paths.h"
 #include "support/reply_text.h"
+#include "text/reply/reasoning.h"
 #include "text/reply/use_format.h"
 
 enum { MOST_TOKENS = 4096 };
@@ -454,6 +455,29 @@ static void strict_tools_need_marks(void **state) {
     }
 }
 
+/* A token opens reasoning by itself only where an opening begins with it. */
+static void test_opening_tokens(void **state) {
+    (void)state;
+    static const struct {
+        const char *open;
+        size_t count;
+    } cases[] = {{"\"open\": \"<|im_start|>\"", 1},
+                 {"\"open\": \" to=self<|im_start|>\"", 0},
+                 {"\"open\": [\" to=self<|im_start|>\", \"<think><|im_start|>\"]", 1},
+                 {"\"open_pattern\": \" ?<think><\\\\|im_start\\\\|>\"", 2}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char format[256];
+        snprintf(format, sizeof format,
+                 "{\"fields\": {\"reasoning_content\": {%s, \"close\": \"</think>\"}, \"content\": {}}}",
+                 cases[i].open);
+        assert_ok(gb_tokenizer_use_reply_format(qwen, format, strlen(format), "format", &error), &error);
+        const gb_reasoning_marks marks = gb_read_reasoning_marks(qwen);
+        assert_int_equal(marks.open.count, cases[i].count);
+        assert_int_equal(marks.close.count, 1);
+        assert_int_equal(marks.closing, marks.close.tokens[0]);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(strict_tools_need_marks),
                                        cmocka_unit_test(test_messages),
@@ -461,6 +485,7 @@ int main(void) {
                                        cmocka_unit_test(test_tokens),
                                        cmocka_unit_test(test_spelled_marks),
                                        cmocka_unit_test(test_held_back),
-                                       cmocka_unit_test(test_changed)};
+                                       cmocka_unit_test(test_changed),
+                                       cmocka_unit_test(test_opening_tokens)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -90,12 +90,9 @@ static const char HARMONY[] =
  * <atem:invoke name="NAME"><atem:parameter name="KEY">VALUE</atem:parameter></atem:invoke>, to the tool. */
 static const char MUSE_GLIMMER[] =
     "{\"start_anchor\": \"<|start|>assistant\",\n"
-    " \"stray\": [\"<|start|>assistant to=user<|message|>\", \" to=user<|message|>\",\n"
-    "  \"<|start|>assistant<|message|>\", \"<|start|>assistant\", \"<|message|>\", \"<|eom|>\"],\n"
+    " \"stray\": [\" to=user<|message|>\", \"<|start|>assistant\", \"<|message|>\", \"<|eom|>\"],\n"
     " \"fields\": {\n"
-    "  \"reasoning_content\": {\n"
-    "   \"open\": [\" to=self<|message|>\", \"<|start|>assistant to=self<|message|>\"],\n"
-    "   \"close\": [\"<|eom|>\", \"<|eot|>\"]},\n"
+    "  \"reasoning_content\": {\"open\": \" to=self<|message|>\", \"close\": [\"<|eom|>\", \"<|eot|>\"]},\n"
     "  \"tool_calls\": {\"open_pattern\": \"(?:<\\\\|start\\\\|>assistant)? to=(?!self<|user<)[^\\\\s<]+"
     "<\\\\|message\\\\|>\\\\s*<atem:function_calls>\",\n"
     "   \"close\": [\"</atem:function_calls>\", \"<|eom|>\", \"<|eot|>\"],\n"

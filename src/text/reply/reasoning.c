@@ -15,6 +15,40 @@ bool gb_is_mark_of(const gb_mark_list *list, int32_t token) {
     return false;
 }
 
+/* The value of a delimiter's key in the field. */
+static const json_t *texts_of(const gumbel_tokenizer *tokenizer, const gb_reply_field *field,
+                              const char *key) {
+    const json_t *fields = json_object_get(tokenizer->reply_format->source, "fields");
+    return json_object_get(json_object_get(fields, field->name), key);
+}
+
+static const char *text_at(const json_t *texts, size_t index) {
+    return json_string_value(json_is_array(texts) ? json_array_get(texts, index) : texts);
+}
+
+/* Whether the token may begin the opening: one behind other text, as of a recipient, begins an answer too. */
+static bool begins_opening(const gumbel_tokenizer *tokenizer, const gb_reply_field *field, int32_t token) {
+    const json_t *texts = texts_of(tokenizer, field, "open");
+    const size_t count = json_is_array(texts) ? json_array_size(texts) : 1;
+    for (size_t i = 0; i < tokenizer->reply_mark_count; i++) {
+        const gb_mark *mark = &tokenizer->reply_marks[i];
+        for (size_t k = 0; texts && mark->token == token && k < count; k++)
+            if (strncmp(text_at(texts, k), mark->text, mark->length) == 0)
+                return true;
+    }
+    return !texts;
+}
+
+/* Leaves out the tokens that no opening begins with. */
+static void keep_first_marks(const gumbel_tokenizer *tokenizer, const gb_reply_field *field,
+                             gb_mark_list *open) {
+    size_t kept = 0;
+    for (size_t i = 0; i < open->count; i++)
+        if (begins_opening(tokenizer, field, open->tokens[i]))
+            open->tokens[kept++] = open->tokens[i];
+    open->count = kept;
+}
+
 /* Adds the tokens that a delimiter is spelled with. */
 static void add_marks(const gumbel_tokenizer *tokenizer, const gb_text_pattern *delimiter,
                       gb_mark_list *list) {
@@ -29,9 +63,7 @@ static void add_marks(const gumbel_tokenizer *tokenizer, const gb_text_pattern *
 /* The first of the texts that close the field, where it is a token; otherwise any token that does. */
 static int32_t closing_of(const gumbel_tokenizer *tokenizer, const gb_reply_field *field,
                           const gb_mark_list *close) {
-    const json_t *fields = json_object_get(tokenizer->reply_format->source, "fields");
-    const json_t *texts = json_object_get(json_object_get(fields, field->name), "close");
-    const char *first = json_string_value(json_is_array(texts) ? json_array_get(texts, 0) : texts);
+    const char *first = text_at(texts_of(tokenizer, field, "close"), 0);
     for (size_t i = 0; first && i < tokenizer->reply_mark_count; i++) {
         const gb_mark *mark = &tokenizer->reply_marks[i];
         if (mark->length == strlen(first) && memcmp(mark->text, first, mark->length) == 0)
@@ -51,6 +83,7 @@ gb_reasoning_marks gb_read_reasoning_marks(const gumbel_tokenizer *tokenizer) {
             continue;
         marks.reasons = true;
         add_marks(tokenizer, field->open, &marks.open);
+        keep_first_marks(tokenizer, field, &marks.open);
         add_marks(tokenizer, field->close, &marks.close);
         marks.closing = closing_of(tokenizer, field, &marks.close);
     }

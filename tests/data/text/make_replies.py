@@ -362,6 +362,8 @@ case("muse_glimmer", MUSE, " to=user<|message|>Hello!<|eot|>", message("Hello!")
 case("muse_glimmer", MUSE, "<|message|>Hello!<|eot|>", message("Hello!"), "c")
 case("muse_glimmer", MUSE + " to=self<|message|>", "So.<|eom|><|start|>assistant to=user<|message|>Hello!<|eot|>",
      message("Hello!", "So."), "rc")
+case("muse_glimmer", MUSE, SELF + " to=self<|message|>And more.<|eom|><|start|>assistant<|message|>Hello!<|eot|>",
+     message("Hello!", "I look.\n\nAnd more."), "rrc")
 case("muse_glimmer", MUSE, " to=self<|message|>Cut off while", message("", "Cut off while"), "r")
 case("muse_glimmer", MUSE, SELF + " to=user<|message|>Cut off", message("Cut off", "I look."), "rc")
 case("muse_glimmer", MUSE, SELF + atem("get_weather", city="Paris", days=3) + "<|eot|>",
