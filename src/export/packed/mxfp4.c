@@ -30,7 +30,9 @@ gumbel_status gb_packed_find_mxfp4(const gb_packed_query *query, gb_packed *pack
     if (!codes)
         return GUMBEL_OK;
     const int64_t columns = query->dims[query->rank - 1];
-    if (query->rank != 3 || columns % GROUP != 0 || strcmp(codes->dtype_name, "U8") != 0)
+    const bool has_turns = has_rows_in_turns(query->name);
+    if (query->rank != 3 || columns % GROUP != 0 || strcmp(codes->dtype_name, "U8") != 0 ||
+        (has_turns && query->dims[1] % 2 != 0))
         return gb_packed_fail(query, codes, GUMBEL_ERROR_FORMAT, error,
                               "does not hold experts' rows of %" PRId64 " weights in groups of %d", columns,
                               GROUP);
@@ -44,6 +46,6 @@ gumbel_status gb_packed_find_mxfp4(const gb_packed_query *query, gb_packed *pack
     packed->group = GROUP;
     packed->row_stride = (uint64_t)(columns / GROUP);
     packed->group_stride = 1;
-    packed->row_pairs = has_rows_in_turns(query->name) ? (uint64_t)query->dims[1] / 2 : 0;
+    packed->row_pairs = has_turns ? (uint64_t)query->dims[1] / 2 : 0;
     return GUMBEL_OK;
 }
