@@ -6,8 +6,10 @@
 
 enum { OWN_VARIABLES = 1024 /* of a kernel, in shared memory */ };
 
-static gb_cuda_facts facts = {
-    .major = 9, .multiprocessors = 132, .shared_bytes = (227 << 10) - OWN_VARIABLES};
+static gb_cuda_facts facts = {.major = 9,
+                              .multiprocessors = 132,
+                              .memory_bytes = (size_t)140 << 30,
+                              .shared_bytes = (227 << 10) - OWN_VARIABLES};
 
 static void ask(void) {
     struct cudaDeviceProp device;
@@ -18,6 +20,7 @@ static void ask(void) {
     facts = (gb_cuda_facts){.is_there = true,
                             .major = device.major,
                             .multiprocessors = (uint32_t)device.multiProcessorCount,
+                            .memory_bytes = device.totalGlobalMem,
                             .shared_bytes = (size_t)device.sharedMemPerBlockOptin - OWN_VARIABLES};
 }
 

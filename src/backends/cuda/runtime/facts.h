@@ -17,6 +17,7 @@ typedef struct gb_cuda_facts {
     bool is_there;            /* false: there is no device, and these are an H200's */
     int major;                /* of the compute capability */
     uint32_t multiprocessors; /* for which work is cut; a kernel gets through it on any number */
+    size_t memory_bytes;      /* of the device */
     size_t shared_bytes;      /* of shared memory that a block can ask for, beside a kernel's own variables */
 } gb_cuda_facts;
 

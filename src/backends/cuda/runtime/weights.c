@@ -3,6 +3,7 @@
 
 #include "backends/cuda/runtime/device.h"
 #include "backends/cuda/runtime/expand_codes.h"
+#include "backends/cuda/runtime/facts.h"
 #include "backends/threads/cores.h"
 #include "backends/threads/team.h"
 #include "base/memory.h"
@@ -80,22 +81,12 @@ static gumbel_status place(const gb_program *program, bool may_expand, gb_cuda_w
     return GUMBEL_OK;
 }
 
+/* Whether codes of books may become 8 bits follows from the kind of GPU, as the bits of products then do: all
+ * weights take half of its memory at most, caches the rest. */
 gumbel_status gb_cuda_weights_place(const gb_program *program, gb_cuda_weights *weights,
                                     gumbel_error *error) {
-    return place(program, true, weights, error);
-}
-
-/* An eighth of the device's memory is left for caches. */
-static bool leaves_room(const gb_cuda_weights *weights) {
-    size_t free_bytes, all;
-    return cudaMemGetInfo(&free_bytes, &all) == cudaSuccess && weights->size <= free_bytes - free_bytes / 8;
-}
-
-/* Expanded where there is room for that. */
-static gumbel_status place_on_device(const gb_program *program, gb_cuda_weights *weights,
-                                     gumbel_error *error) {
     GB_TRY(place(program, true, weights, error));
-    if (leaves_room(weights))
+    if (weights->size <= gb_cuda_find_facts()->memory_bytes / 2)
         return GUMBEL_OK;
     gb_cuda_weights_destroy(weights);
     return place(program, false, weights, error);
@@ -327,6 +318,27 @@ static void tell_rearranging(const gb_program *program, const upload *u) {
     u->options->log(u->options->log_user, GUMBEL_LOG_INFO, line);
 }
 
+/* Says how much has another format than in the program, or would have it if there were more memory. */
+static void tell_expanding(const gb_program *program, const upload *u) {
+    uint64_t size[2] = {0}; /* in 4 bits, in 8 */
+    char line[160];
+    for (uint32_t i = 0; i < program->constant_count; i++) {
+        const gb_constant *constant = &program->constants[i];
+        const gb_cuda_weight_layout *layout = &u->weights->layouts[i];
+        gb_format wide;
+        if (constant->type.dtype == GB_QUANTIZED && gb_cuda_expanded_format(&constant->format, &wide))
+            size[layout->is_expanded] += size_of(program, u->weights, i);
+    }
+    if (size[0] + size[1] == 0 || !u->options->log)
+        return;
+    snprintf(line, sizeof line,
+             size[1] > 0 ? "cuda: weights with code books take %.1f MB as 8 bits, for faster kernels"
+                         : "cuda: %.1f MB of weights with code books go through slow kernels: as 8 bits all "
+                           "weights would take more than half of the device's memory",
+             (double)(size[1] > 0 ? size[1] : size[0]) / 1e6);
+    u->options->log(u->options->log_user, GUMBEL_LOG_INFO, line);
+}
+
 static gumbel_status begin_upload(upload *u, gumbel_error *error) {
     unsigned cores = gb_available_cores();
     u->threads = cores < MOST_THREADS ? cores : MOST_THREADS;
@@ -357,12 +369,13 @@ static void end_upload(upload *u) {
 gumbel_status gb_cuda_weights_create(const gb_program *program, const gb_backend_options *options,
                                      cudaStream_t stream, gb_cuda_weights *weights, gumbel_error *error) {
     *weights = (gb_cuda_weights){0};
-    GB_TRY(place_on_device(program, weights, error));
+    GB_TRY(gb_cuda_weights_place(program, weights, error));
     void *memory;
     GB_TRY(gb_cuda_allocate(weights->size, "the weights", &memory, error));
     weights->memory = memory;
     upload u = {.options = options, .weights = weights, .stream = stream};
     tell_rearranging(program, &u);
+    tell_expanding(program, &u);
     gumbel_status status = begin_upload(&u, error);
     if (status == GUMBEL_OK)
         status = copy_constants(&u, program, error);

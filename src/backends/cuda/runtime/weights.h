@@ -18,8 +18,8 @@ typedef struct gb_cuda_weights {
     uint64_t size;
 } gb_cuda_weights;
 
-/* How all constants will lie: everything but memory. Safe to destroy after a failure. Errors: MEMORY, FORMAT,
- * UNSUPPORTED (a constant without data). */
+/* How all constants will lie on the device that is there, or an H200: everything but memory. Safe to destroy
+ * after a failure. Errors: MEMORY, FORMAT, UNSUPPORTED (a constant without data). */
 gumbel_status gb_cuda_weights_place(const gb_program *program, gb_cuda_weights *weights, gumbel_error *error);
 
 /* Copies all constants, with notices of the progress by options->log where that takes long. Safe to destroy
