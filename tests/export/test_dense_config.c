@@ -466,6 +466,9 @@ static void reads_muse_glimmer(void **state) {
             "layer_rope_theta: is missing, and implementations differ about layer 0");
     refuses("muse_glimmer_text", ",\"layer_rope_theta\":[1]", GUMBEL_ERROR_FORMAT,
             "layer_rope_theta: 1 layers, expected the 52 of num_hidden_layers");
+    refuses("muse_glimmer_text", ",\"num_hidden_layers\":2,\"rope_theta\":900,\"layer_rope_theta\":[900,500]",
+            GUMBEL_ERROR_UNSUPPORTED,
+            "layer_rope_theta: layer 1 has 500, which implementations do not obey; expected 0 or the 900");
     refuses("muse_glimmer_text", ",\"hidden_activation\":\"gelu\"", GUMBEL_ERROR_UNSUPPORTED,
             "hidden_activation: \"gelu\" is not supported in this version; expected \"silu\"");
 }

@@ -117,6 +117,19 @@ static void read_scales(const gb_config *text, const gb_dense_family *family, gb
         config->logit_cap = gb_config_number(text, "final_logit_softcapping", family->logit_cap, 1e-3, 1e6);
 }
 
+/* A layer's theta says whether it rotates; implementations take the model's for all that do. */
+static void check_layer_thetas(const gb_config *text, const gb_dense_config *config) {
+    static const char LIST[] = "layer_rope_theta";
+    for (size_t i = 0; i < gb_config_list_size(text, LIST); i++) {
+        const double theta = gb_config_list_number(text, LIST, i, 0, 1e12);
+        if (theta != 0 && theta != config->rope.theta)
+            gb_config_fail(text, LIST, GUMBEL_ERROR_UNSUPPORTED,
+                           "layer %zu has %g, which implementations do not obey; expected 0 or the %g of "
+                           "rope_theta",
+                           i, theta, config->rope.theta);
+    }
+}
+
 static void read_rope(const gb_config *text, const gb_dense_family *family, gb_dense_config *config) {
     const double theta = family->rope_theta > 0 ? family->rope_theta : 1e4;
     static const gb_rope_kind full = {"full_attention", "rope_theta", 1e6, true},
@@ -220,6 +233,8 @@ gumbel_status gb_dense_config_read(const gb_config *root, gb_dense_config *confi
     check_choices(&text, family->has_gpt_oss_experts ? "num_local_experts" : "num_experts", &config->experts);
     gb_dense_layers_read(&text, family, config);
     read_rope(&text, family, config);
+    if (family->has_rope_in_windows)
+        check_layer_thetas(&text, config);
     const bool is_tied = gb_config_bool(&text, "tie_word_embeddings", family->has_tied_head);
     config->has_tied_head = gb_config_bool(root, "tie_word_embeddings", is_tied);
     return gb_config_status(root->file, error);

@@ -196,7 +196,7 @@ static void refuse_variants(const gb_config *object) {
 static void read_parameters(const gb_config *text, rotary r, double theta) {
     *r.rope = (gb_rope_config){.attention_factor = 1, .pairs = r.head_dim / 2};
     r.text = text;
-    r.theta = gb_config_number(&r.object, "rope_theta", theta, 1, MOST);
+    r.rope->theta = r.theta = gb_config_number(&r.object, "rope_theta", theta, 1, MOST);
     r.rope->frequencies = gb_allocate((size_t)r.head_dim / 2, sizeof *r.rope->frequencies);
     if (!r.rope->frequencies) {
         gb_config_fail(text, "rope_theta", GUMBEL_ERROR_MEMORY, "no memory for the frequencies");

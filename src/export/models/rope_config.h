@@ -11,6 +11,7 @@
 #include "export/checkpoint/config.h"
 
 typedef struct gb_rope_config {
+    double theta;             /* that they are made from */
     double *frequencies;      /* radians a position, of each pair that turns */
     double *long_frequencies; /* in their place where a context is longer than original_positions; or NULL */
     int64_t pairs;            /* the first 2 pairs dims of a head turn, i with i + pairs */
