@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/models/dense_layers.h"
+#include "export/models/expert_layers.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -200,25 +201,11 @@ static void choose_rope_layers(const gb_config *text, const gb_dense_family *fam
         read_position_embedding(text, config);
 }
 
-/* ---- Experts ------------------------------------------------------------------------------------------- */
-
-/* Layers without experts are listed, or all but each last of every few. */
-static void choose_expert_layers(const gb_config *text, gb_dense_config *config) {
-    int64_t listed[MAX_LAYERS];
-    const size_t count = gb_config_integers(text, "mlp_only_layers", 0, MAX_LAYERS - 1, listed, MAX_LAYERS);
-    const int64_t step = gb_config_integer(text, "decoder_sparse_step", 1, 1, MAX_LAYERS);
-    for (int64_t i = 0; i < config->layer_count; i++)
-        config->layers[i].has_experts = (i + 1) % step == 0;
-    for (size_t i = 0; i < count; i++)
-        if (listed[i] < config->layer_count)
-            config->layers[listed[i]].has_experts = false;
-}
-
 /* ---- The whole ----------------------------------------------------------------------------------------- */
 
 void gb_dense_layers_read(const gb_config *text, const gb_dense_family *family, gb_dense_config *config) {
-    if (family->has_experts)
-        choose_expert_layers(text, config);
+    for (int64_t i = 0; i < config->layer_count; i++)
+        config->layers[i].has_experts = family->has_experts && gb_layer_has_experts(text, i);
     choose_rope_layers(text, family, config);
     read_windows(text, family, config);
     if (family->has_rope_in_windows)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/models/qwen3_5_config.h"
 
+#include "export/models/expert_layers.h"
+
 #include "base/memory.h"
 #include "export/models/rope_unread.h"
 
@@ -144,23 +146,10 @@ static void read_layers(const gb_config *text, gb_qwen3_5_config *config) {
     }
 }
 
-/* Layers without experts are listed, or all but each last of every few. */
-static void read_expert_layers(const gb_config *text, gb_qwen3_5_config *config) {
-    int64_t listed[MAX_LAYERS];
-    const size_t count = gb_config_integers(text, "mlp_only_layers", 0, MAX_LAYERS - 1, listed, MAX_LAYERS);
-    const int64_t step = gb_config_integer(text, "decoder_sparse_step", 1, 1, MAX_LAYERS);
-    for (int64_t i = 0; i < config->layer_count; i++)
-        config->layers[i].has_experts = (i + 1) % step == 0;
-    for (size_t i = 0; i < count; i++)
-        if (listed[i] < config->layer_count)
-            config->layers[listed[i]].has_experts = false;
-}
-
 static void choose_mlps(const gb_config *text, gb_qwen3_5_config *config) {
     for (int64_t i = 0; i < config->layer_count; i++)
-        config->layers[i].has_experts = config->has_experts;
-    if (config->has_dense_layers)
-        read_expert_layers(text, config);
+        config->layers[i].has_experts =
+            config->has_experts && (!config->has_dense_layers || gb_layer_has_experts(text, i));
 }
 
 /* The sections of multimodal rotary (mrope_section) are for images; all of a text's positions are equal. */
