@@ -478,6 +478,31 @@ static void test_opening_tokens(void **state) {
     }
 }
 
+static size_t before(gb_answer_start *start, const char *piece) {
+    return gb_before_answer(start, gumbel_token_id(qwen, piece), piece, strlen(piece));
+}
+
+/* Stop strings hold in the final channel, though its mark begins as that of reasoning does. */
+static void test_openings_of_channels(void **state) {
+    (void)state;
+    static const char FORMAT[] =
+        "{\"fields\": {\"reasoning_content\": {\"open\": [\"<|im_start|>analysis<think>\"], "
+        "\"close\": \"<|im_end|>\"}, \"content\": {\"close\": \"<think>\"}}}";
+    static const char *const reasoned[] = {"<|im_start|>", "ana",     "lysis",
+                                           "<think>",      "I think", "<|im_end|>"};
+    static const char *const heading[] = {"<|im_start|>", "fi", "nal", "<think>"};
+    gb_answer_start start;
+    assert_ok(gb_tokenizer_use_reply_format(qwen, FORMAT, strlen(FORMAT), "format", &error), &error);
+    for (int has_reasoning = 0; has_reasoning < 2; has_reasoning++) {
+        assert_ok(gb_await_answer(qwen, NULL, 0, &start, &error), &error);
+        for (size_t i = 0; has_reasoning && i < sizeof reasoned / sizeof reasoned[0]; i++)
+            assert_int_equal(before(&start, reasoned[i]), strlen(reasoned[i]));
+        for (size_t i = 0; i < sizeof heading / sizeof heading[0]; i++)
+            assert_int_equal(before(&start, heading[i]), strlen(heading[i]));
+        assert_int_equal(before(&start, "Hello"), 0);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(strict_tools_need_marks),
                                        cmocka_unit_test(test_messages),
@@ -486,6 +511,7 @@ int main(void) {
                                        cmocka_unit_test(test_spelled_marks),
                                        cmocka_unit_test(test_held_back),
                                        cmocka_unit_test(test_changed),
-                                       cmocka_unit_test(test_opening_tokens)};
+                                       cmocka_unit_test(test_opening_tokens),
+                                       cmocka_unit_test(test_openings_of_channels)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -104,10 +104,59 @@ gumbel_status gb_prompt_opens_reasoning(const gumbel_tokenizer *tokenizer, const
 
 gumbel_status gb_await_answer(const gumbel_tokenizer *tokenizer, const int32_t *prompt, size_t count,
                               gb_answer_start *start, gumbel_error *error) {
-    *start = (gb_answer_start){.marks = gb_read_reasoning_marks(tokenizer)};
+    *start = (gb_answer_start){.marks = gb_read_reasoning_marks(tokenizer), .tokenizer = tokenizer};
     start->is_awaited = start->marks.close.count > 0;
     return start->is_awaited ? gb_prompt_opens_reasoning(tokenizer, prompt, count, &start->reasons, error)
                              : GUMBEL_OK;
+}
+
+static const gb_mark *mark_of(const gumbel_tokenizer *tokenizer, int32_t token) {
+    for (size_t i = 0; i < tokenizer->reply_mark_count; i++)
+        if (tokenizer->reply_marks[i].token == token)
+            return &tokenizer->reply_marks[i];
+    return NULL;
+}
+
+typedef enum opening_match { NO_OPENING, PART_OF_OPENING, WHOLE_OPENING } opening_match;
+
+static opening_match match_text(const char *text, const char *opening, size_t length) {
+    if (strncmp(text, opening, length) != 0)
+        return NO_OPENING;
+    return text[length] == '\0' ? WHOLE_OPENING : PART_OF_OPENING;
+}
+
+/* Of the format's reasoning; where that opens by a pattern its marks alone are an opening. */
+static opening_match match_opening(const gumbel_tokenizer *tokenizer, const char *opening, size_t length) {
+    opening_match best = NO_OPENING;
+    for (int i = 0; i < tokenizer->reply_format->field_count; i++) {
+        const gb_reply_field *field = &tokenizer->reply_format->fields[i];
+        const json_t *texts = texts_of(tokenizer, field, "open");
+        if (field->type != GUMBEL_PART_REASONING)
+            continue;
+        if (!texts)
+            return WHOLE_OPENING;
+        for (size_t k = 0; k < (json_is_array(texts) ? json_array_size(texts) : 1); k++) {
+            const opening_match match = match_text(text_at(texts, k), opening, length);
+            best = match > best ? match : best;
+        }
+    }
+    return best;
+}
+
+/* Marks open more than reasoning where a channel's name stands between them: the whole opening decides. */
+static void follow_opening(gb_answer_start *start, const gb_mark *mark, const char *text, size_t length) {
+    const char *spelled = mark ? mark->text : text;
+    const size_t size = mark ? mark->length : length, left = GB_MOST_OPENING - start->opening_length;
+    opening_match match = NO_OPENING;
+    if (size < left) {
+        memcpy(start->opening + start->opening_length, spelled, size);
+        start->opening_length += size;
+        match = match_opening(start->tokenizer, start->opening, start->opening_length);
+    }
+    start->reasons = match == WHOLE_OPENING;
+    start->is_in_heading = match == NO_OPENING && !mark;
+    if (match != PART_OF_OPENING)
+        start->opening_length = 0;
 }
 
 size_t gb_before_answer(gb_answer_start *start, int32_t token, const char *text, size_t length) {
@@ -116,8 +165,17 @@ size_t gb_before_answer(gb_answer_start *start, int32_t token, const char *text,
         return 0;
     const bool opens = gb_is_mark_of(&start->marks.open, token),
                closes = gb_is_mark_of(&start->marks.close, token);
-    start->reasons = (start->reasons || opens) && !closes;
-    if (start->reasons || opens || closes)
+    const gb_mark *mark = mark_of(start->tokenizer, token);
+    if (start->is_in_heading) {
+        start->is_in_heading = !mark;
+        return length;
+    }
+    if (!start->reasons && (opens || start->opening_length > 0)) {
+        follow_opening(start, mark, text, length);
+        return length;
+    }
+    start->reasons = start->reasons && !closes;
+    if (start->reasons || closes)
         return length;
     gb_utf8_strip(text, &from, &to);
     start->is_awaited = from == to;

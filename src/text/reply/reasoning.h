@@ -8,7 +8,7 @@
 
 #include "gumbel.h"
 
-enum { GB_MOST_REASONING_MARKS = 8 };
+enum { GB_MOST_REASONING_MARKS = 8, GB_MOST_OPENING = 96 /* bytes */ };
 
 /* Tokens that open something, or close it. */
 typedef struct gb_mark_list {
@@ -38,6 +38,10 @@ gumbel_status gb_prompt_opens_reasoning(const gumbel_tokenizer *tokenizer, const
 typedef struct gb_answer_start {
     gb_reasoning_marks marks;
     bool is_awaited, reasons;
+    const gumbel_tokenizer *tokenizer; /* borrowed */
+    char opening[GB_MOST_OPENING];     /* what may become an opening of several marks */
+    size_t opening_length;
+    bool is_in_heading; /* of a message that is no reasoning, up to its next mark */
 } gb_answer_start;
 
 /* Errors as gb_prompt_opens_reasoning. */
