@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Names and shapes of two methods, with F8_E4M3 codes in NAME.weight:
- *
- *     fp8                  NAME.weight_scale_inv: one for each block of weight_block_size, or one for all
- *     compressed-tensors   NAME.weight_scale of the format float-quantized: the strategies block, channel
- *                          ([rows, 1]) and tensor
- *
- * Blocks at the edges are smaller where the size does not divide the shape.
+ * Names and shapes of two methods. Scales are of blocks, of which those at the edges may be smaller, of rows
+ * ([rows, 1]), or one; in the method fp8 called NAME.weight_scale_inv, in compressed-tensors weight_scale.
  */
 #include "export/packed/fp8.h"
 
