@@ -25,6 +25,8 @@ gb_expression gb_express_marked(const gb_tool_writer *writer, const char *text, 
     gb_expressions *expressions = writer->expressions;
     gb_expression parts = gb_express_empty(expressions);
     size_t plain = 0, size;
+    if (!text) // what a reply format leaves out
+        return parts;
     for (size_t at = 0; at <= length; at += size ? size : 1) {
         const int32_t mark = gb_find_mark(writer->tokenizer, text + at, length - at, &size);
         if (mark < 0 && at < length)
