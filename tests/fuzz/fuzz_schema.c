@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                                        .longest_space = data[0] & 4 ? 1 : 0,
                                        .in_order = data[0] & 8,
                                        .one_of_as_any_of = data[0] & 16,
-                                       .unknown_allowed = data[0] & 32};
+                                       .strict = data[0] & 32};
     gb_expressions *expressions = gb_expressions_create();
     gumbel_error error = {0};
     const gb_expression root =

@@ -9,12 +9,10 @@
  *
  *     regex SIZE | gbnf SIZE | choices SIZE | json | schema SIZE | schema-in-order SIZE
  *                        then SIZE bytes: "ok NANOSECONDS" or "error MESSAGE"; the last as llguidance has it
- *     token ID           "1" or "0": accepted or not; then NANOSECONDS
- *     rollback COUNT     "1" or "0"
- *     mask               "mask NANOSECONDS", then the words
- *     state              "may_end forced WHERE"
- *     again              a new matcher of the same grammar: "ok NANOSECONDS"
- *     clone              goes on with a clone: likewise
+ *     text SIZE          then SIZE bytes: whether they are all of an answer, by a matcher of their own: "1"
+ * or "0" token ID           "1" or "0": accepted or not; then NANOSECONDS rollback COUNT     "1" or "0" mask
+ * "mask NANOSECONDS", then the words state              "may_end forced WHERE" again              a new
+ * matcher of the same grammar: "ok NANOSECONDS" clone              goes on with a clone: likewise
  */
 #include "base/memory.h"
 #include "grammar/common/common.h"
@@ -130,6 +128,9 @@ static void set_grammar(tool *on, const char *kind, size_t size) {
     on->grammar = NULL;
     long long start = now();
     gb_expressions *expressions = gb_expressions_create();
+    gb_watch watch = {.seconds = 10};
+    gb_watch_begin(&watch);
+    gb_expressions_watch(expressions, &watch);
     gumbel_status status = read_expression(expressions, kind, text, size, &root, &error);
     if (status == GUMBEL_OK)
         status = gb_grammar_compile(expressions, root, NULL, &on->grammar, &error);
@@ -157,6 +158,29 @@ static void accept_token(tool *on, uint32_t token) {
     printf("%d %lld\n", accepted, now() - start);
 }
 
+static bool takes_all(gb_matcher *matcher, const char *text, size_t size) {
+    for (size_t i = 0; i < size; i++)
+        if (!gb_matcher_accept_byte(matcher, (uint8_t)text[i]))
+            return false;
+    return gb_matcher_may_end(matcher);
+}
+
+static void judge_text(tool *on, size_t size) {
+    char *text = read_all(stdin, size);
+    gb_matcher *matcher;
+    gumbel_error error;
+    gumbel_status status = gb_matcher_create(on->grammar, NULL, NULL, &matcher, &error);
+    const bool is_answer = status == GUMBEL_OK && takes_all(matcher, text, size);
+    if (status == GUMBEL_OK)
+        status = gb_matcher_error(matcher, &error);
+    if (status == GUMBEL_OK)
+        printf("%d\n", is_answer);
+    else
+        printf("error %s\n", error.message);
+    gb_matcher_destroy(matcher);
+    gb_free(text);
+}
+
 static void write_state(tool *on) {
     char where[300];
     gb_matcher_where(on->matcher, where, sizeof where);
@@ -179,6 +203,8 @@ static void run(tool *on, const char *command, unsigned long number) {
     gumbel_error error;
     if (strcmp(command, "token") == 0)
         accept_token(on, (uint32_t)number);
+    else if (strcmp(command, "text") == 0)
+        judge_text(on, number);
     else if (strcmp(command, "rollback") == 0)
         printf("%d\n", gb_matcher_rollback(on->matcher, number));
     else if (strcmp(command, "mask") == 0)

@@ -2,7 +2,7 @@
  *
  * Answers questions about schemas, one JSON object a line, for tests in Python:
  *   {"schema": ..., "options": {"space": "flexible"|"none"|"single", "longest_space": n, "in_order": b,
- *    "one_of_as_any_of": b, "unknown_allowed": b}, "texts": [...], "walks": n, "seed": n, "masks": b}
+ *    "one_of_as_any_of": b, "strict": b}, "texts": [...], "walks": n, "seed": n, "masks": b}
  * It writes {"error": text}, or {"accepted": [bool, a text], "walks": [text], "masks": [[hex, a prefix], a
  * text]}: a walk takes any byte that is allowed until it may end; a mask is 256 bits, bit 0 of byte 0 the
  * first, and a 257th in a last digit for the end.
@@ -32,7 +32,7 @@ static gb_schema_options read_options(const json_t *json) {
                                    (uint32_t)json_integer_value(json_object_get(json, "longest_space")),
                                .in_order = json_is_true(json_object_get(json, "in_order")),
                                .one_of_as_any_of = json_is_true(json_object_get(json, "one_of_as_any_of")),
-                               .unknown_allowed = json_is_true(json_object_get(json, "unknown_allowed"))};
+                               .strict = json_is_true(json_object_get(json, "strict"))};
 }
 
 static gumbel_status open_probe(subject *probe, const json_t *question, gumbel_error *error) {

@@ -17,11 +17,11 @@ typedef struct refusal {
     const char *part, *other; /* of the message */
 } refusal;
 
-static void check_refusals(const refusal *refusals, size_t count) {
+static void check_refusals(const refusal *refusals, size_t count, const gb_schema_options *options) {
     for (size_t i = 0; i < count; i++) {
         gb_grammar *grammar = NULL;
         gumbel_error error = {0};
-        const gumbel_status status = compile_schema(refusals[i].schema, NULL, &grammar, &error);
+        const gumbel_status status = compile_schema(refusals[i].schema, options, &grammar, &error);
         gb_grammar_destroy(grammar);
         char part[300], other[300], message[sizeof error.message];
         unquote(refusals[i].part, part, sizeof part);
@@ -32,7 +32,8 @@ static void check_refusals(const refusal *refusals, size_t count) {
     }
 }
 
-#define CHECK_REFUSALS(refusals) check_refusals((refusals), sizeof(refusals) / sizeof((refusals)[0]))
+#define CHECK_REFUSALS(refusals, options)                                                                    \
+    check_refusals((refusals), sizeof(refusals) / sizeof((refusals)[0]), (options))
 
 static void test_wrong(void **state) {
     (void)state;
@@ -77,7 +78,7 @@ static void test_wrong(void **state) {
         {"{'type':'object','properties':{'a':{'$ref':'#'}},'required':['a']}", GUMBEL_ERROR_ARGUMENT,
          "no text", ""},
     };
-    CHECK_REFUSALS(refusals);
+    CHECK_REFUSALS(refusals, NULL);
 }
 
 static void test_unsupported(void **state) {
@@ -89,8 +90,6 @@ static void test_unsupported(void **state) {
         {"{'unevaluatedProperties':false}", GUMBEL_ERROR_UNSUPPORTED, "'unevaluatedProperties'", ""},
         {"{'unevaluatedItems':false}", GUMBEL_ERROR_UNSUPPORTED, "'unevaluatedItems'", ""},
         {"{'$recursiveRef':'#'}", GUMBEL_ERROR_UNSUPPORTED, "'$recursiveRef'", ""},
-        {"{'$defs':{'a~/':{'maxLenght':3}},'$ref':'#/$defs/a~0~1'}", GUMBEL_ERROR_UNSUPPORTED,
-         "'maxLenght' at #/$defs/a~0~1/maxLenght", "x-"},
         {"{'$ref':'https://example.com/other.json'}", GUMBEL_ERROR_UNSUPPORTED, "'$ref'",
          "'https://example.com/other.json' is in another document"},
         {"{'$ref':'#/$defs/a','$defs':{'a':{'$id':'b.json'}}}", GUMBEL_ERROR_UNSUPPORTED, "'$ref'",
@@ -102,7 +101,6 @@ static void test_unsupported(void **state) {
         {"{'if':{'contains':{}},'then':{}}", GUMBEL_ERROR_UNSUPPORTED, "'if' at #/if",
          "'contains' cannot be negated"},
         {"{'not':{'const':[1]}}", GUMBEL_ERROR_UNSUPPORTED, "'not' at #/not", "arrays and objects"},
-        {"{'type':'string','format':'phone'}", GUMBEL_ERROR_UNSUPPORTED, "'format' at #/format", "'phone'"},
         {"{'type':'string','pattern':'(?=a)b'}", GUMBEL_ERROR_UNSUPPORTED, "'pattern' at #/pattern", ""},
         {"{'type':'string','pattern':'(a)\\\\1'}", GUMBEL_ERROR_UNSUPPORTED, "'pattern' at #/pattern", ""},
         {"{'type':'object','patternProperties':{'(?!a)':{}}}", GUMBEL_ERROR_UNSUPPORTED,
@@ -116,21 +114,34 @@ static void test_unsupported(void **state) {
          "anyOf"},
         {"{'type':'number','minimum':1e300}", GUMBEL_ERROR_LIMIT, "'minimum'", "digits"},
     };
-    CHECK_REFUSALS(refusals);
+    CHECK_REFUSALS(refusals, NULL);
+}
+
+static void test_strict(void **state) {
+    (void)state;
+    static const refusal refusals[] = {
+        {"{'$defs':{'a~/':{'maxLenght':3}},'$ref':'#/$defs/a~0~1'}", GUMBEL_ERROR_UNSUPPORTED,
+         "'maxLenght' at #/$defs/a~0~1/maxLenght", "x-"},
+        {"{'type':'string','format':'phone'}", GUMBEL_ERROR_UNSUPPORTED, "'format' at #/format", "'phone'"},
+    };
+    const gb_schema_options strict = {.strict = true};
+    CHECK_REFUSALS(refusals, &strict);
 }
 
 /* What options allow. */
 static void test_options(void **state) {
     (void)state;
-    const gb_schema_options one_of = {.one_of_as_any_of = true}, unknown = {.unknown_allowed = true};
+    const gb_schema_options one_of = {.one_of_as_any_of = true};
     const gb_schema_options in_order = {.in_order = true};
     static const schema_case overlapping = {
         "{'oneOf':[{'type':'string'},{'type':'string','maxLength':3}]}", {"'a'", "'abcd'"}, {"1"}};
     static const schema_case marked = {"{'type':'integer','ui:widget':'updown'}", {"1"}, {"''"}};
+    static const schema_case formed = {"{'type':'string','format':'phone'}", {"''", "'1'"}, {"1"}};
     gb_grammar *grammar = NULL;
     gumbel_error error;
     check_schema(&overlapping, &one_of);
-    check_schema(&marked, &unknown);
+    check_schema(&marked, NULL);
+    check_schema(&formed, NULL);
     assert_fails(compile_schema("{'type':'object','properties':{'a':{},'b':{}},'maxProperties':1}", &in_order,
                                 &grammar, &error),
                  GUMBEL_ERROR_UNSUPPORTED, &error, "\"maxProperties\"");
@@ -272,8 +283,9 @@ static void test_large(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_wrong),     cmocka_unit_test(test_unsupported),
-                                       cmocka_unit_test(test_options),   cmocka_unit_test(test_bombs),
-                                       cmocka_unit_test(test_no_memory), cmocka_unit_test(test_large)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_wrong),  cmocka_unit_test(test_unsupported),
+                                       cmocka_unit_test(test_strict), cmocka_unit_test(test_options),
+                                       cmocka_unit_test(test_bombs),  cmocka_unit_test(test_no_memory),
+                                       cmocka_unit_test(test_large)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -133,7 +133,7 @@ static void test_formats(void **state) {
          {"'a b'", "'\\\\'"}},
         {"{'type':'string','format':'json-pointer'}", {"''", "'/a~1b/0'"}, {"'a'", "'/~2'"}},
         {"{'type':'string','format':'relative-json-pointer'}", {"'1'", "'0#'", "'12/a'"}, {"'/a'", "'01'"}},
-        {"{'type':'string','format':'byte'}", {"''", "'YQ=='", "'YWJj'"}, {"'YQ='", "'Y'"}},
+        {"{'type':'string','format':'byte'}", {"''", "'YQ=='", "'Y'"}, {"1"}},
         {"{'type':'string','format':'password'}", {"'\\u0061'"}, {"1"}},
         {"{'format':'date'}", {"1", "'2024-01-01'", "null"}, {"'x'"}},
     };

@@ -37,7 +37,7 @@ bool gb_check_keywords(gb_schema_reader *reader, const json_t *schema, bool *ass
         *asserts |= kind == GB_KEYWORD_ASSERTION || strcmp(key, "not") == 0;
         if (kind == GB_KEYWORD_REFUSED && !is_neutral(key, value))
             gb_schema_fail(reader, schema, key, GUMBEL_ERROR_UNSUPPORTED, "this keyword cannot be honoured");
-        if (kind == GB_KEYWORD_UNKNOWN && !reader->options.unknown_allowed)
+        if (kind == GB_KEYWORD_UNKNOWN && reader->options.strict)
             gb_schema_fail(reader, schema, key, GUMBEL_ERROR_UNSUPPORTED,
                            "no draft of JSON Schema has this keyword; annotations of your own begin with x-");
     }

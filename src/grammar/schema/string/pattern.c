@@ -51,8 +51,9 @@ gb_expression gb_express_format(gb_schema_reader *reader, const json_t *schema, 
     for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
         if (strcmp(formats[i].name, format) == 0)
             return formats[i].regex ? read_regex(reader, schema, "format", formats[i].regex, 0) : 0;
-    return gb_schema_fail(reader, schema, "format", GUMBEL_ERROR_UNSUPPORTED, "'%s' is not known here",
-                          format);
+    if (reader->options.strict)
+        gb_schema_fail(reader, schema, "format", GUMBEL_ERROR_UNSUPPORTED, "'%s' is not known here", format);
+    return 0;
 }
 
 /* ---- Texts that an expression has ---------------------------------------------------------------------- */
