@@ -819,6 +819,10 @@ typedef struct gumbel_grammar_options {
     bool in_order;    /* of JSON: members stand in the order of the schema's properties; otherwise in any */
     bool compact; /* of JSON: no white space between tokens; otherwise it is as the model likes, within limits
                    */
+    bool strict;  /* of schemas: keywords and formats that are not known are an error; otherwise they ask
+                     nothing, and a notice lists them. Those of a tool whose "strict" is true always are */
+    gumbel_log_callback log; /* NULL: no notices */
+    void *log_user;
     /* Tools that the answer may call, as in gumbel_chat_options: a call is written as the tokenizer's reply
      * format says, has one of their names, and arguments by that tool's schema. What a schema asks and cannot
      * be had is an error where the tool's "strict" is true, and else left out. NULL: no tools. */

@@ -9,6 +9,7 @@
 #include "grammar/choices.h"
 #include "grammar/gbnf/gbnf.h"
 #include "grammar/regex/regex.h"
+#include "grammar/schema/notice.h"
 #include "grammar/schema/schema.h"
 #include "grammar/tools/tools.h"
 #include "text/trie/tokenizer_trie.h"
@@ -22,9 +23,15 @@
 
 static gb_expression read_schema(gb_expressions *expressions, const char *text,
                                  const gumbel_grammar_options *options, gumbel_error *error) {
-    const gb_schema_options schema = {.space = options->compact ? GB_SPACE_NONE : GB_SPACE_LINES,
-                                      .in_order = options->in_order};
-    return gb_schema_express_text(expressions, text, strlen(text), &schema, error);
+    gb_schema_options schema = {.space = options->compact ? GB_SPACE_NONE : GB_SPACE_LINES,
+                                .in_order = options->in_order,
+                                .strict = options->strict,
+                                .unknown = options->log ? json_object() : NULL};
+    const gb_expression read = gb_schema_express_text(expressions, text, strlen(text), &schema, error);
+    if (read)
+        gb_note_unknown(schema.unknown, options->log, options->log_user);
+    json_decref(schema.unknown);
+    return read;
 }
 
 static gb_expression read_regex(gb_expressions *expressions, const char *text, gumbel_error *error) {

@@ -160,7 +160,7 @@ static inline server_model fake_model(const char *name, fake_generator *fake) {
     if (gumbel_export(checkpoint, path, NULL, &error) != GUMBEL_OK ||
         gumbel_program_open(path, &program, &error) != GUMBEL_OK ||
         gumbel_tokenizer_create(program, &tokenizer, &error) != GUMBEL_OK ||
-        server_grammars_create(tokenizer, &grammars, &error) != GUMBEL_OK ||
+        server_grammars_create(tokenizer, NULL, NULL, &grammars, &error) != GUMBEL_OK ||
         gumbel_program_get_info(program, &model.info, &error) != GUMBEL_OK ||
         gumbel_sampling_defaults(program, &model.sampling, &error) != GUMBEL_OK)
         fail_msg("%s", error.message);

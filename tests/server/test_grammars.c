@@ -38,7 +38,7 @@ static int set_up(void **state) {
     (void)state;
     gumbel_error error;
     memset(&metrics, 0, sizeof metrics);
-    return server_grammars_create(tokenizer, &grammars, &error) == GUMBEL_OK ? 0 : -1;
+    return server_grammars_create(tokenizer, NULL, NULL, &grammars, &error) == GUMBEL_OK ? 0 : -1;
 }
 
 static int tear_down(void **state) {

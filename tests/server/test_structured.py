@@ -189,7 +189,8 @@ class Structured(unittest.TestCase):
                 ({"response_format": {"type": "json_schema", "json_schema": []}}, "response_format", "an object"),
                 ({"response_format": named([])}, "response_format", "an object"),
                 ({"response_format": named({}, strict="yes")}, "response_format", "true or false"),
-                ({"response_format": named({"type": "object", "banana": 1})}, "response_format", "banana"),
+                ({"response_format": named({"maxLenght": 3}, strict=True)}, "response_format", '"maxLenght" at #'),
+                ({"response_format": named({"type": "object", "format": "banana"}, strict=True)}, "response_format", "banana"),
                 ({"response_format": named({"type": "integer", "minimum": 3, "maximum": 2})}, "response_format",
                  "no value"),
                 ({"response_format": named({}), "tools": [tool, tool]}, "response_format", "are both"),
@@ -211,8 +212,8 @@ class Structured(unittest.TestCase):
                 status, _, body = self.server.post("/v1/chat/completions", {**chat("Hi"), **way, "stream": stream})
                 self.assertEqual((status, body["error"]["param"]), (400, param), (way, body))
                 self.assertIn(part, body["error"]["message"])
-        status, _, body = self.server.post("/v1/responses", {
-            "input": "Hi", "text": {"format": {"type": "json_schema", "name": "n", "schema": {"banana": 1}}}})
+        strict = {"type": "json_schema", "name": "n", "strict": True, "schema": {"banana": 1}}
+        status, _, body = self.server.post("/v1/responses", {"input": "Hi", "text": {"format": strict}})
         self.assertEqual((status, body["error"]["param"]), (400, "text.format"))
 
     def test_ambiguous(self):

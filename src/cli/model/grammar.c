@@ -37,6 +37,11 @@ const cli_option cli_grammar_table[] = {
      .help = "JSON without white space between its tokens.",
      .type = CLI_FLAG,
      .offset = offsetof(cli_grammar_options, compact)},
+    {.names = "--json-strict",
+     .help =
+         "Keywords and formats of the schema that are not known are an error; otherwise a note lists them.",
+     .type = CLI_FLAG,
+     .offset = offsetof(cli_grammar_options, strict)},
     {.names = "--tool-choice",
      .argument = "auto|required|none|NAME",
      .help =
@@ -118,11 +123,20 @@ static gumbel_status read_grammar(const char *text, const char *tools, const gum
     return status;
 }
 
+static void note_unknown(void *user, gumbel_log_level level, const char *line) {
+    (void)user;
+    (void)level;
+    cli_note("%s", line);
+}
+
 gumbel_status cli_read_grammar(const cli_grammar_options *flags, const char *tools, const cli_model *model,
                                gumbel_grammar **grammar, gumbel_error *error) {
     const bool is_asked = count_of(flags) > 0 || flags->tool_choice;
-    gumbel_grammar_options options = {
-        .size = sizeof options, .in_order = flags->in_order, .compact = flags->compact};
+    gumbel_grammar_options options = {.size = sizeof options,
+                                      .in_order = flags->in_order,
+                                      .compact = flags->compact,
+                                      .strict = flags->strict,
+                                      .log = note_unknown};
     options.kind = flags->schema    ? GUMBEL_GRAMMAR_JSON_SCHEMA
                    : flags->grammar ? GUMBEL_GRAMMAR_GBNF
                    : flags->regex   ? GUMBEL_GRAMMAR_REGEX

@@ -10,7 +10,7 @@
 typedef struct cli_grammar_options {
     const char *schema, *grammar; /* a text or a file */
     const char *regex;
-    bool json, in_order, compact;
+    bool json, in_order, compact, strict;
     const char *tool_choice; /* NULL: as the model likes */
 } cli_grammar_options;
 

@@ -150,7 +150,9 @@ static gumbel_status open_parts(const serve_arguments *arguments, const serve_mo
     if (status == GUMBEL_OK && cli_has_template(&arguments->template, &loaded->model.info))
         status = cli_template_check(&arguments->template, loaded->model.tokenizer, &loaded->template, error);
     if (status == GUMBEL_OK)
-        status = server_grammars_create(loaded->model.tokenizer, &loaded->grammars, error);
+        status =
+            server_grammars_create(loaded->model.tokenizer, cli_log,
+                                   (bool *)(uintptr_t)&arguments->model.verbose, &loaded->grammars, error);
     return status == GUMBEL_OK ? open_scheduler(&arguments->serve, loaded, error) : status;
 }
 

@@ -40,7 +40,8 @@ typedef struct gb_schema_options {
         longest_space; /* flexible, lines: characters in a row; 0: GB_DEFAULT_SPACE; GB_NO_END: no limit */
     bool in_order;     /* members stand in the order of `properties`, others behind them */
     bool one_of_as_any_of; /* oneOf is taken as anyOf where its branches may overlap, not refused */
-    bool strict;           /* keywords that no draft has are refused; otherwise they are annotations */
+    bool strict;     /* keywords and formats that are not known are refused; otherwise they are annotations */
+    json_t *unknown; /* an object that gets a member for each of those, by its name; NULL: none are listed */
     /* The values are arguments, written so, and typed again by those who read them: numbers have at most
      * GB_ARGUMENT_DIGITS digits before their point and behind it. NULL: they are JSON. */
     const gb_argument_form *form;

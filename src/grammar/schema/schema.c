@@ -5,6 +5,7 @@
 #include "grammar/schema/alternatives/alternatives.h"
 #include "grammar/schema/alternatives/listed.h"
 #include "grammar/schema/arguments.h"
+#include "grammar/schema/reader/big_integers.h"
 #include "grammar/schema/reader/place.h"
 #include "grammar/schema/string/json_string.h"
 #include "grammar/schema/string/pattern.h"
@@ -126,12 +127,26 @@ static void free_reader(gb_schema_reader *reader) {
     gb_free(reader->waiting);
 }
 
+/* That $schema names; without one the last, whose readers take the keywords of all. */
+static unsigned draft_of(const json_t *root) {
+    static const struct {
+        const char *part;
+        unsigned draft;
+    } drafts[] = {{"draft-03", 3}, {"draft-04", 4}, {"draft-06", 6}, {"draft-07", 7}, {"2019-09", 2019}};
+    const char *name = json_string_value(json_object_get(root, "$schema"));
+    for (size_t i = 0; name && i < sizeof drafts / sizeof drafts[0]; i++)
+        if (strstr(name, drafts[i].part))
+            return drafts[i].draft;
+    return 2020;
+}
+
 static gb_expression express_root(gb_schema_reader *reader) {
     gb_terms terms = {0};
     if (gb_schema_is_deep(reader->root))
         return gb_expressions_fail(reader->expressions, GUMBEL_ERROR_LIMIT, "schema: nested deeper than %d",
                                    GB_MAX_SCHEMA_DEPTH);
-    reader->has_inner_ids = gb_schema_has_inner_ids(reader->root);
+    reader->draft = draft_of(reader->root);
+    reader->has_inner_ids = gb_schema_has_inner_ids(reader);
     reader->nothing = gb_express_nothing(reader->expressions);
     choose_prefix(reader);
     express_parts(reader);
@@ -147,9 +162,9 @@ static gb_expression express_root(gb_schema_reader *reader) {
     return value;
 }
 
-gb_expression gb_schema_express(gb_expressions *expressions, const json_t *schema,
-                                const gb_schema_options *options, gumbel_error *error) {
-    gb_schema_reader reader = {.expressions = expressions, .root = schema};
+static gb_expression express(gb_expressions *expressions, const json_t *schema, json_t *big_integers,
+                             const gb_schema_options *options, gumbel_error *error) {
+    gb_schema_reader reader = {.expressions = expressions, .root = schema, .big_integers = big_integers};
     if (options)
         reader.options = *options;
     if (!choose_strings(&reader))
@@ -159,24 +174,44 @@ gb_expression gb_schema_express(gb_expressions *expressions, const json_t *schem
     return gb_expressions_error(expressions, error) == GUMBEL_OK ? value : 0;
 }
 
+gb_expression gb_schema_express(gb_expressions *expressions, const json_t *schema,
+                                const gb_schema_options *options, gumbel_error *error) {
+    return express(expressions, schema, NULL, options, error);
+}
+
+/* Integers are widened only where there are such that 64 bits do not hold. */
+static gumbel_status load(const char *text, size_t length, json_t **schema, json_t *big_integers,
+                          gumbel_error *error) {
+    enum { FLAGS = JSON_DECODE_ANY | JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES };
+    gb_byte_buffer widened = {0};
+    gumbel_status status = gb_load_json("schema", text, length, FLAGS, schema, error);
+    if (status != GUMBEL_OK && big_integers && gb_widen_integers(text, length, &widened, big_integers) &&
+        json_object_size(big_integers) > 0)
+        status = gb_load_json("schema", (const char *)widened.data, widened.size, FLAGS, schema, error);
+    gb_buffer_free(&widened);
+    return status;
+}
+
 gb_expression gb_schema_express_text(gb_expressions *expressions, const char *text, size_t length,
                                      const gb_schema_options *options, gumbel_error *error) {
     gumbel_error reason;
-    json_t *schema;
+    json_t *schema = NULL;
     if (length > GB_MAX_SCHEMA_BYTES) {
         gb_expressions_fail(expressions, GUMBEL_ERROR_LIMIT, "schema: %zu bytes, at most %d are read", length,
                             GB_MAX_SCHEMA_BYTES);
         gb_expressions_error(expressions, error);
         return 0;
     }
-    const gumbel_status status = gb_load_json(
-        "schema", text, length, JSON_DECODE_ANY | JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &schema, &reason);
-    if (status != GUMBEL_OK) {
+    json_t *big_integers = json_object();
+    const gumbel_status status = load(text, length, &schema, big_integers, &reason);
+    gb_expression value = 0;
+    if (status == GUMBEL_OK) {
+        value = express(expressions, schema, big_integers, options, error);
+    } else {
         gb_expressions_fail(expressions, status, "%s", reason.message);
         gb_expressions_error(expressions, error);
-        return 0;
     }
-    const gb_expression value = gb_schema_express(expressions, schema, options, error);
     json_decref(schema);
+    json_decref(big_integers);
     return value;
 }

@@ -10,6 +10,7 @@
 #include "grammar/schema/reader/keywords.h"
 #include "grammar/schema/reader/place.h"
 #include "grammar/schema/reader/types.h"
+#include "grammar/schema/rewrite/honoured.h"
 #include "grammar/schema/rewrite/rewrite.h"
 #include "grammar/schema/string/json_string.h"
 
@@ -150,11 +151,11 @@ static gb_expression express_new(gb_schema_reader *reader, const gb_terms *terms
 }
 
 /* Whether $ref is all that the schema asks. */
-static bool is_reference(const json_t *schema) {
+static bool is_reference(const gb_schema_reader *reader, const json_t *schema) {
     const char *key;
     json_t *value;
     json_object_foreach(gb_mutable(schema), key, value) {
-        const gb_keyword_kind kind = gb_keyword_kind_of(key);
+        const gb_keyword_kind kind = gb_keyword_kind_of(reader, key);
         if (kind != GB_KEYWORD_ANNOTATION && kind != GB_KEYWORD_PLACE && strcmp(key, "$ref") != 0)
             return false;
     }
@@ -164,13 +165,13 @@ static bool is_reference(const json_t *schema) {
 /* Adds the terms, what they refer to in their place: the same schemas under one key are expressed once. */
 static bool add_targets(gb_schema_reader *reader, const gb_terms *terms, gb_terms *targets) {
     for (size_t i = 0; i < terms->count; i++) {
-        const json_t *schema = terms->items[i];
-        for (int hops = 0; is_reference(schema) && hops < MOST_HOPS; hops++) {
+        const json_t *schema = gb_honoured(reader, terms->items[i]);
+        for (int hops = 0; schema && is_reference(reader, schema) && hops < MOST_HOPS; hops++) {
             const json_t *target = gb_schema_refer(reader, schema, "$ref");
-            if (!target)
-                return false;
-            schema = target;
+            schema = target ? gb_honoured(reader, target) : NULL;
         }
+        if (!schema)
+            return false;
         if (!json_is_true(schema) && !gb_terms_add(targets, schema))
             return gb_schema_no_memory(reader);
     }

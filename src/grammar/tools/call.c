@@ -116,9 +116,10 @@ void gb_prepare_writer(gb_tool_writer *writer) {
     }
 }
 
-static gb_expression express_arguments(const gb_tool_writer *writer, const json_t *schema,
+static gb_expression express_arguments(const gb_tool_writer *writer, const json_t *schema, bool is_strict,
                                        gumbel_error *error) {
     const gb_schema_options options = {.space = writer->arguments.bare_keys ? GB_SPACE_NONE : GB_SPACE_LINES,
+                                       .strict = is_strict,
                                        .form = &writer->arguments};
     return gb_schema_express(writer->expressions, schema, &options, error);
 }
@@ -132,7 +133,7 @@ static gumbel_status try_arguments(const gb_tool_writer *writer, const json_t *s
     if (!alone.expressions)
         return GUMBEL_ERROR_MEMORY;
     gb_prepare_writer(&alone);
-    const gb_expression arguments = express_arguments(&alone, schema, &error);
+    const gb_expression arguments = express_arguments(&alone, schema, false, &error);
     if (arguments)
         gb_grammar_compile(alone.expressions, arguments, NULL, &grammar, &error);
     gb_grammar_destroy(grammar);
@@ -169,7 +170,8 @@ gb_expression gb_express_call(const gb_tool_writer *writer, const json_t *tool, 
     if (check_name(name, error) != GUMBEL_OK)
         return 0;
     json_t *schema = schema_of_call(writer, tool, loosened);
-    const gb_expression arguments = schema ? express_arguments(writer, schema, &reason) : 0;
+    const gb_expression arguments =
+        schema ? express_arguments(writer, schema, gb_is_strict_tool(tool), &reason) : 0;
     if (!schema)
         gb_fail(&reason, GUMBEL_ERROR_MEMORY, "no memory for its schema");
     json_decref(schema);

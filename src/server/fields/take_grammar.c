@@ -56,7 +56,8 @@ static bool set_choices(const char *field, const json_t *value, server_request *
 
 #define SCHEMA_MEMBERS "name description schema strict"
 
-/* holder has the schema and what OpenAI says of it. Answers keep to it, strict or not. */
+/* holder has the schema and what OpenAI says of it. Answers keep to it, strict or not; where it is strict,
+ * keywords that are not known are errors. */
 static bool set_named_schema(const char *field, const json_t *holder, server_request *request,
                              server_failure *failure) {
     bool is_strict;
@@ -65,7 +66,10 @@ static bool set_named_schema(const char *field, const json_t *holder, server_req
         return false;
     if (!json_is_object(schema))
         return server_refuse(failure, field, "%s: schema: expected a JSON Schema, an object", field);
-    return set_schema(field, schema, request, failure);
+    if (!set_schema(field, schema, request, failure))
+        return false;
+    request->grammar.strict = json_is_true(strict);
+    return true;
 }
 
 /* The schema stands in json_schema, or, as in responses, in the format itself. */

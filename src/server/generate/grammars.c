@@ -28,6 +28,8 @@ struct server_grammar {
 
 struct server_grammars {
     const gumbel_tokenizer *tokenizer;
+    gumbel_log_callback log; /* NULL: no notices */
+    void *log_user;
     pthread_mutex_t lock;
     pthread_cond_t done;
     server_grammar *kept[SERVER_MOST_GRAMMARS];
@@ -43,7 +45,7 @@ static bool is_same_text(const char *a, const char *b) {
 
 static bool is_same(const gumbel_grammar_options *a, const gumbel_grammar_options *b) {
     return a->kind == b->kind && a->in_order == b->in_order && a->compact == b->compact &&
-           a->tool_choice == b->tool_choice && a->single_call == b->single_call &&
+           a->strict == b->strict && a->tool_choice == b->tool_choice && a->single_call == b->single_call &&
            is_same_text(a->text, b->text) && is_same_text(a->tools, b->tools) &&
            is_same_text(a->tool_name, b->tool_name);
 }
@@ -149,8 +151,11 @@ static bool wait_for(server_grammars *grammars, const server_grammar *grammar, c
 
 /* ---- Compiling ----------------------------------------------------------------------------------------- */
 
-static gumbel_status compile(const gumbel_tokenizer *tokenizer, gumbel_grammar_options options,
+static gumbel_status compile(const server_grammars *grammars, gumbel_grammar_options options,
                              gumbel_grammar **grammar, gumbel_error *error) {
+    const gumbel_tokenizer *tokenizer = grammars->tokenizer;
+    options.log = grammars->log;
+    options.log_user = grammars->log_user;
     const double end = gb_seconds() + options.max_seconds;
     const gumbel_status status = gumbel_grammar_create(tokenizer, &options, grammar, error);
     if (status != GUMBEL_ERROR_UNSUPPORTED || !options.in_order)
@@ -204,7 +209,7 @@ static void make(server_grammars *grammars, server_grammar *grammar, const serve
     gumbel_error error = {.status = GUMBEL_OK};
     options.is_cancelled = is_unwanted;
     options.user = &at;
-    compile(grammars->tokenizer, options, &compiled, &error);
+    compile(grammars, options, &compiled, &error);
     if (metrics)
         server_observe(&metrics->grammar_compile, gb_seconds() - begin);
     finish(grammars, grammar, compiled, &error);
@@ -276,14 +281,16 @@ const gumbel_grammar *server_compiled_grammar(const server_grammar *grammar) {
 
 /* ---- Making -------------------------------------------------------------------------------------------- */
 
-gumbel_status server_grammars_create(const gumbel_tokenizer *tokenizer, server_grammars **grammars,
-                                     gumbel_error *error) {
+gumbel_status server_grammars_create(const gumbel_tokenizer *tokenizer, gumbel_log_callback log,
+                                     void *log_user, server_grammars **grammars, gumbel_error *error) {
     *grammars = calloc(1, sizeof **grammars);
     if (!*grammars) {
         *error = (gumbel_error){GUMBEL_ERROR_MEMORY, "no memory for grammars"};
         return error->status;
     }
     (*grammars)->tokenizer = tokenizer;
+    (*grammars)->log = log;
+    (*grammars)->log_user = log_user;
     pthread_mutex_init(&(*grammars)->lock, NULL);
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);

@@ -17,9 +17,10 @@ enum { SERVER_MOST_GRAMMARS = 64, SERVER_MOST_GRAMMAR_BYTES = 4 << 20 };
 typedef struct server_grammars server_grammars;
 typedef struct server_grammar server_grammar;
 
-/* The tokenizer must live until they are destroyed. Errors: MEMORY. */
-gumbel_status server_grammars_create(const gumbel_tokenizer *tokenizer, server_grammars **grammars,
-                                     gumbel_error *error);
+/* The tokenizer must live until they are destroyed. log, which may be NULL and is called from any thread,
+ * gets what a grammar that is compiled has to say. Errors: MEMORY. */
+gumbel_status server_grammars_create(const gumbel_tokenizer *tokenizer, gumbel_log_callback log,
+                                     void *log_user, server_grammars **grammars, gumbel_error *error);
 
 /* NULL is allowed. All must have been released. */
 void server_grammars_destroy(server_grammars *grammars);

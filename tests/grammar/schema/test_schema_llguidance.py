@@ -86,6 +86,9 @@ REASONS = [
      (is_bounded(schema) or has(schema, "format", "int32"))),
     ("zeros may stand behind the decimals of a number under a bound; not always with llguidance",
      lambda schema, text, more, less: not less and more <= codes("0.") | {END} and is_bounded(schema)),
+    ("a number below 1 may have an exponent under a bound; not with llguidance",
+     lambda schema, text, more, less: not less and more <= codes("-0123456789.eE") | {END} and is_bounded(schema) and
+     re.search(rb"(^|[^0-9.-])-?([1-9](\.\d*)?([eE](-\d*)?)?)?$", text)),
     ("beside an exclusive bound a number has no more digits than a double tells apart",
      lambda schema, text, more, less: not more and less <= codes("0123456789") and
      any(has(schema, keyword) for keyword in EXCLUSIVE)),

@@ -7,6 +7,7 @@
 #include "grammar/schema/reader/keywords.h"
 #include "grammar/schema/reader/place.h"
 #include "grammar/schema/reader/types.h"
+#include "grammar/schema/rewrite/honoured.h"
 #include "grammar/schema/rewrite/rewrite.h"
 
 #include <string.h>
@@ -29,7 +30,7 @@ static bool add_term(gb_schema_reader *reader, way *at, const json_t *schema) {
     else if (!json_is_object(schema))
         gb_schema_fail(reader, schema, NULL, GUMBEL_ERROR_FORMAT,
                        "expected a schema: an object or a boolean");
-    else if (!gb_terms_add(&at->terms, schema))
+    else if ((schema = gb_honoured(reader, schema)) && !gb_terms_add(&at->terms, schema))
         gb_schema_no_memory(reader);
     return !gb_schema_failed(reader);
 }

@@ -6,6 +6,7 @@
 #include "grammar/schema/composite/members.h"
 #include "grammar/schema/number/multiple.h"
 #include "grammar/schema/number/number.h"
+#include "grammar/schema/reader/big_integers.h"
 #include "grammar/schema/reader/keywords.h"
 #include "grammar/schema/reader/types.h"
 #include "grammar/schema/rewrite/rewrite.h"
@@ -14,7 +15,10 @@
 #include "text/reply/json_text.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
+
+#define LARGEST_WHOLE 9007199254740992.0 /* 2^53: up to it a double is one whole number */
 
 /* The first schema that lists values. A const counts before an enum. */
 static const json_t *lister(const gb_terms *terms, const char *keyword) {
@@ -172,6 +176,30 @@ static gb_expression object_candidate(gb_schema_reader *reader, const gb_terms *
     return gb_parts_join(reader, &all);
 }
 
+/* As its text is. */
+static gb_expression written_candidate(gb_schema_reader *reader, const json_t *value) {
+    gb_byte_buffer text = {0};
+    const char *digits = gb_big_integer(reader->big_integers, value);
+    if (digits)
+        return gb_literal(reader, digits);
+    gb_append_json(&text, value);
+    const gb_expression literal = text.failed ? gb_schema_no_memory(reader)
+                                              : gb_express_bytes(reader->expressions, text.data, text.size);
+    gb_buffer_free(&text);
+    return literal;
+}
+
+/* 2.0 is 2 as well. */
+static gb_expression whole_number_candidate(gb_schema_reader *reader, const json_t *value) {
+    const double number = json_real_value(value);
+    const gb_expression written = written_candidate(reader, value);
+    if (fabs(number) > LARGEST_WHOLE)
+        return written;
+    char text[32];
+    snprintf(text, sizeof text, "%.0f", number);
+    return GB_EITHER(reader, written, gb_literal(reader, text));
+}
+
 gb_expression gb_express_candidate(gb_schema_reader *reader, const gb_terms *terms, const json_t *value) {
     if (gb_value_fails(reader, terms, value))
         return gb_schema_failed(reader) ? 0 : reader->nothing;
@@ -181,12 +209,9 @@ gb_expression gb_express_candidate(gb_schema_reader *reader, const gb_terms *ter
         return array_candidate(reader, terms, value);
     if (json_is_object(value))
         return object_candidate(reader, terms, value);
-    gb_byte_buffer text = {0};
-    gb_append_json(&text, value);
-    const gb_expression literal = text.failed ? gb_schema_no_memory(reader)
-                                              : gb_express_bytes(reader->expressions, text.data, text.size);
-    gb_buffer_free(&text);
-    return literal;
+    if (json_is_real(value) && gb_type_of(value) == GB_TYPE_INTEGER)
+        return whole_number_candidate(reader, value);
+    return written_candidate(reader, value);
 }
 
 gb_expression gb_express_literal(gb_schema_reader *reader, const gb_terms *terms, const json_t *value) {

@@ -26,7 +26,7 @@ static void trim(gb_decimal *decimal) {
 
 /* text: a JSON number. */
 static bool read_text(const char *text, gb_decimal *decimal) {
-    char digits[64] = "";
+    char digits[GB_MAX_DIGITS + 20] = "";
     size_t count = 0;
     long point = -1, exponent = 0;
     decimal->negative = *text == '-';
@@ -60,6 +60,10 @@ gumbel_status gb_decimal_read(const json_t *number, gb_decimal *decimal) {
     const gumbel_status status = text.failed ? GUMBEL_ERROR_MEMORY : GUMBEL_ERROR_LIMIT;
     gb_buffer_free(&text);
     return is_read ? GUMBEL_OK : status;
+}
+
+gumbel_status gb_decimal_read_digits(const char *digits, gb_decimal *decimal) {
+    return read_text(digits, decimal) ? GUMBEL_OK : GUMBEL_ERROR_LIMIT;
 }
 
 bool gb_decimal_is_zero(const gb_decimal *decimal) {

@@ -21,6 +21,9 @@ typedef struct gb_decimal {
 /* A JSON number. LIMIT: it has too many digits; MEMORY. */
 gumbel_status gb_decimal_read(const json_t *number, gb_decimal *decimal);
 
+/* An integer's digits, with a sign in front of them if it is negative. LIMIT: there are too many. */
+gumbel_status gb_decimal_read_digits(const char *digits, gb_decimal *decimal);
+
 bool gb_decimal_is_zero(const gb_decimal *decimal);
 
 /* Below 0, 0 or above it, as a is below, the same as, or above b. */

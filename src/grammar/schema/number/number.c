@@ -3,15 +3,19 @@
 
 #include "grammar/schema/number/multiple.h"
 #include "grammar/schema/number/range.h"
+#include "grammar/schema/reader/big_integers.h"
 #include "grammar/schema/reader/keywords.h"
 #include "grammar/schema/reader/types.h"
 #include "grammar/schema/rewrite/rewrite.h"
 
+#include <stdio.h>
 #include <string.h>
 
 bool gb_read_decimal(gb_schema_reader *reader, const json_t *schema, const char *keyword,
                      const json_t *number, gb_decimal *decimal) {
-    const gumbel_status status = gb_decimal_read(number, decimal);
+    const char *digits = gb_big_integer(reader->big_integers, number);
+    const gumbel_status status =
+        digits ? gb_decimal_read_digits(digits, decimal) : gb_decimal_read(number, decimal);
     if (status == GUMBEL_ERROR_MEMORY)
         gb_schema_no_memory(reader);
     else if (status != GUMBEL_OK)
@@ -173,6 +177,44 @@ static bool excludes_any(const gb_terms *terms) {
     return false;
 }
 
+/* ---- Exponents under a bound --------------------------------------------------------------------------- */
+
+/* 1e-99 to 9.99e-1. */
+static gb_expression express_small(gb_schema_reader *reader) {
+    const gb_expression first = gb_between(reader, '1', '9'), any = gb_between(reader, '0', '9');
+    const gb_expression fraction = GB_JOIN(reader, gb_literal(reader, "."), digits(reader, 1, 14));
+    const gb_expression mark = GB_EITHER(reader, gb_literal(reader, "e-"), gb_literal(reader, "E-"));
+    const gb_expression zero = gb_express_repeat(reader->expressions, gb_literal(reader, "0"), 0, 1);
+    return GB_JOIN(reader, first, gb_express_repeat(reader->expressions, fraction, 0, 1), mark,
+                   GB_EITHER(reader, GB_JOIN(reader, zero, first), GB_JOIN(reader, first, any)));
+}
+
+static bool is_within(const gb_bounds *bounds, const char *whole, bool negative) {
+    gb_decimal value = {.negative = negative};
+    snprintf(value.whole, sizeof value.whole, "%s", whole);
+    const gb_bounds closed = {{bounds->least.exists, false, bounds->least.value},
+                              {bounds->most.exists, false, bounds->most.value}};
+    return gb_is_within(&closed, &value);
+}
+
+/* Adds those below 1 with an exponent, of both signs, where all of them are within the bounds. */
+static gb_expression add_small(gb_schema_reader *reader, const gb_bounds *bounds, gb_expression numbers) {
+    const gb_expression small = express_small(reader);
+    const bool has_zero = is_within(bounds, "0", false);
+    if (has_zero && is_within(bounds, "1", false))
+        numbers = GB_EITHER(reader, numbers, small);
+    if (has_zero && is_within(bounds, "1", true))
+        numbers = GB_EITHER(reader, numbers, GB_JOIN(reader, gb_literal(reader, "-"), small));
+    return numbers;
+}
+
+static bool asks_more_than_bounds(const gb_terms *terms) {
+    for (size_t i = 0; i < terms->count; i++)
+        if (json_object_get(terms->items[i], "multipleOf"))
+            return true;
+    return excludes_any(terms);
+}
+
 gb_expression gb_express_number(gb_schema_reader *reader, const gb_terms *terms, unsigned types) {
     gb_bounds bounds;
     if (!gb_read_bounds(reader, terms, &bounds))
@@ -189,6 +231,8 @@ gb_expression gb_express_number(gb_schema_reader *reader, const gb_terms *terms,
                                   gb_express_at_most(reader, &bounds.most.value, bounds.most.exclusive));
     for (size_t i = 0; i < terms->count; i++)
         numbers = narrow(reader, terms->items[i], numbers, &is_asked);
+    if (is_asked && (types & GB_TYPE_FRACTION) && !asks_more_than_bounds(terms))
+        return add_small(reader, &bounds, numbers);
     if (is_asked)
         return numbers;
     return types == GB_TYPE_INTEGER ? reader->integer : reader->number;

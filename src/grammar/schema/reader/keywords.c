@@ -4,19 +4,30 @@
 #include <math.h>
 #include <string.h>
 
-gb_keyword_kind gb_keyword_kind_of(const char *keyword) {
+static gb_keyword_kind kind_in(unsigned draft, gb_keyword_kind kind, unsigned first_draft) {
+    if (kind == GB_KEYWORD_DRAFT_3)
+        return draft == 3 ? GB_KEYWORD_REFUSED : GB_KEYWORD_UNKNOWN;
+    return first_draft <= draft ? kind : GB_KEYWORD_UNKNOWN;
+}
+
+gb_keyword_kind gb_keyword_kind_of(const gb_schema_reader *reader, const char *keyword) {
     static const struct {
         const char *name;
         gb_keyword_kind kind;
+        unsigned draft;
     } keywords[] = {
-#define GB_KEYWORD(name, kind) {name, GB_KEYWORD_##kind},
+#define GB_KEYWORD(name, kind, draft) {name, GB_KEYWORD_##kind, draft},
 #include "grammar/schema/reader/keywords.def"
 #undef GB_KEYWORD
     };
     for (size_t i = 0; i < sizeof keywords / sizeof keywords[0]; i++)
         if (strcmp(keywords[i].name, keyword) == 0)
-            return keywords[i].kind;
+            return kind_in(reader->draft, keywords[i].kind, keywords[i].draft);
     return strncmp(keyword, "x-", 2) == 0 ? GB_KEYWORD_ANNOTATION : GB_KEYWORD_UNKNOWN;
+}
+
+bool gb_reference_stands_alone(const gb_schema_reader *reader, const json_t *schema) {
+    return reader->draft <= 7 && json_is_string(json_object_get(schema, "$ref"));
 }
 
 /* A keyword that cannot be honoured, with a value that asks nothing. */
@@ -33,13 +44,10 @@ bool gb_check_keywords(gb_schema_reader *reader, const json_t *schema, bool *ass
     json_t *value;
     *asserts = false;
     json_object_foreach(gb_mutable(schema), key, value) {
-        const gb_keyword_kind kind = gb_keyword_kind_of(key);
-        *asserts |= kind == GB_KEYWORD_ASSERTION || strcmp(key, "not") == 0;
+        const gb_keyword_kind kind = gb_keyword_kind_of(reader, key);
+        *asserts |= kind == GB_KEYWORD_ASSERTION || kind == GB_KEYWORD_UNKNOWN || strcmp(key, "not") == 0;
         if (kind == GB_KEYWORD_REFUSED && !is_neutral(key, value))
             gb_schema_fail(reader, schema, key, GUMBEL_ERROR_UNSUPPORTED, "this keyword cannot be honoured");
-        if (kind == GB_KEYWORD_UNKNOWN && reader->options.strict)
-            gb_schema_fail(reader, schema, key, GUMBEL_ERROR_UNSUPPORTED,
-                           "no draft of JSON Schema has this keyword; annotations of your own begin with x-");
     }
     return !gb_schema_failed(reader);
 }

@@ -13,13 +13,19 @@ typedef enum gb_keyword_kind {
     GB_KEYWORD_PLACE,
     GB_KEYWORD_ANNOTATION,
     GB_KEYWORD_REFUSED,
+    GB_KEYWORD_DRAFT_3,
     GB_KEYWORD_UNKNOWN
 } gb_keyword_kind;
 
-gb_keyword_kind gb_keyword_kind_of(const char *keyword);
+/* What a keyword is in the draft of the reader's document. */
+gb_keyword_kind gb_keyword_kind_of(const gb_schema_reader *reader, const char *keyword);
 
-/* Looks at all keywords of an object. False, with the error, if one is refused or unknown; *asserts is
- * whether one is an assertion. */
+/* Whether the draft is one of those up to 7, in which nothing counts beside $ref. */
+bool gb_reference_stands_alone(const gb_schema_reader *reader, const json_t *schema);
+
+/* Looks at all keywords of an object, of which all count (honoured.h). False, with the error, if one is
+ * refused; *asserts is whether one is an assertion, as what its draft does not know is in schemas made here.
+ */
 bool gb_check_keywords(gb_schema_reader *reader, const json_t *schema, bool *asserts);
 
 /* The keyword's value if it is there and of the kind that jansson's type says; NULL otherwise. Another kind

@@ -71,13 +71,18 @@ static const json_t *search(const json_t *value, bool is_sought(const json_t *, 
     return NULL;
 }
 
-static bool is_inner_base(const json_t *schema, const void *root) {
-    return schema != root &&
-           (is_base(json_object_get(schema, "$id")) || is_base(json_object_get(schema, "id")));
+/* The keyword that names a schema. */
+static const char *id_keyword(const gb_schema_reader *reader) {
+    return reader->draft <= 4 ? "id" : "$id";
 }
 
-bool gb_schema_has_inner_ids(const json_t *root) {
-    return search(root, is_inner_base, root) != NULL;
+static bool is_inner_base(const json_t *schema, const void *user) {
+    const gb_schema_reader *reader = user;
+    return schema != reader->root && is_base(json_object_get(schema, id_keyword(reader)));
+}
+
+bool gb_schema_has_inner_ids(const gb_schema_reader *reader) {
+    return search(reader->root, is_inner_base, reader) != NULL;
 }
 
 static bool is_text(const json_t *value, const char *text) {
@@ -130,12 +135,10 @@ static const json_t *follow_pointer(gb_schema_reader *reader, const json_t *valu
 
 /* The part of the reference from '#' on, if it is one to this document: alone, or behind the root's own $id.
  */
-static const char *fragment_of(const json_t *root, const char *reference) {
-    const char *id = json_string_value(json_object_get(root, "$id"));
+static const char *fragment_of(const gb_schema_reader *reader, const char *reference) {
+    const char *id = json_string_value(json_object_get(reader->root, id_keyword(reader)));
     const char *hash = strchr(reference, '#');
     const size_t length = hash ? (size_t)(hash - reference) : strlen(reference);
-    if (!id)
-        id = json_string_value(json_object_get(root, "id"));
     if (length == 0 || (id && strcspn(id, "#") == length && strncmp(id, reference, length) == 0))
         return hash ? hash : "#";
     return NULL;
@@ -147,7 +150,7 @@ const json_t *gb_schema_refer(gb_schema_reader *reader, const json_t *schema, co
         gb_schema_fail(reader, schema, keyword, GUMBEL_ERROR_FORMAT, "expected a string");
         return NULL;
     }
-    const char *fragment = fragment_of(reader->root, reference);
+    const char *fragment = fragment_of(reader, reference);
     if (!fragment || reader->has_inner_ids) {
         gb_schema_fail(reader, schema, keyword, GUMBEL_ERROR_UNSUPPORTED,
                        fragment ? "'%s' in a schema that has an $id within; put what it means under $defs"

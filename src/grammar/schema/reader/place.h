@@ -12,8 +12,8 @@
 void gb_schema_place(gb_schema_reader *reader, const json_t *schema, const char *keyword, char *text,
                      size_t size);
 
-/* Whether a schema inside the document has an $id (or id) that gives it another base. */
-bool gb_schema_has_inner_ids(const json_t *root);
+/* Whether a schema inside the document has an $id (in draft 4: id) that gives it another base. */
+bool gb_schema_has_inner_ids(const gb_schema_reader *reader);
 
 /* Whether arrays and objects nest deeper than GB_MAX_SCHEMA_DEPTH. */
 bool gb_schema_is_deep(const json_t *root);

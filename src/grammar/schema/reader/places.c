@@ -99,12 +99,21 @@ static size_t find(const gb_places *places, const json_t *value) {
                                                                      : places->count;
 }
 
-void gb_append_place(gb_places *places, const json_t *root, const json_t *value, gb_byte_buffer *path) {
+/* The number of the value's place; count: it has none. */
+static size_t number_of(gb_places *places, const json_t *root, const json_t *value) {
     if (places->count == 0 && !places->failed)
         find_all(places, root);
-    const size_t number = places->failed ? places->count : find(places, value);
+    return places->failed ? places->count : find(places, value);
+}
+
+void gb_append_place(gb_places *places, const json_t *root, const json_t *value, gb_byte_buffer *path) {
+    const size_t number = number_of(places, root, value);
     if (number < places->count)
         append(places, number, path);
+}
+
+bool gb_is_of_document(gb_places *places, const json_t *root, const json_t *value) {
+    return number_of(places, root, value) < places->count;
 }
 
 void gb_places_free(gb_places *places) {

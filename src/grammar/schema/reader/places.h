@@ -20,6 +20,9 @@ typedef struct gb_places {
 /* Appends the JSON pointer of a value; nothing for the document itself, and for what is not in it. */
 void gb_append_place(gb_places *places, const json_t *root, const json_t *value, gb_byte_buffer *path);
 
+/* Whether the value is one of the document, and not of a schema that was made of it. */
+bool gb_is_of_document(gb_places *places, const json_t *root, const json_t *value);
+
 /* One step of a pointer. */
 void gb_append_step(gb_byte_buffer *path, const char *name);
 

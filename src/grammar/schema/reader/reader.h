@@ -63,6 +63,8 @@ typedef struct gb_schema_reader {
     gb_expressions *expressions;
     gb_schema_options options;
     const json_t *root;
+    unsigned draft; /* that $schema of the document names: 3, 4, 6, 7, 2019, 2020; without one the last */
+    json_t *big_integers;   /* of root (big_integers.h); NULL: there are none */
     gb_places places;       /* of schemas in root */
     bool has_inner_ids;     /* a schema within has a base of its own, so that a $ref may mean another place */
     char rule_prefix[40];   /* of the names of this reader's rules */

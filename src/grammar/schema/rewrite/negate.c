@@ -4,6 +4,7 @@
 #include "grammar/common/build_json.h"
 #include "grammar/schema/reader/keywords.h"
 #include "grammar/schema/reader/place.h"
+#include "grammar/schema/rewrite/honoured.h"
 
 #include <string.h>
 
@@ -163,11 +164,12 @@ static json_t *negate_member(negation *at, const json_t *negated, const char *ke
 static json_t *negate_object(negation *at, const json_t *negated) {
     json_t *parts = json_array(), *value;
     const char *key;
-    json_object_foreach(gb_mutable(negated), key, value) {
-        const gb_keyword_kind kind = gb_keyword_kind_of(key);
+    const json_t *honoured = gb_honoured(at->reader, negated);
+    json_object_foreach(gb_mutable(honoured), key, value) {
+        const gb_keyword_kind kind = gb_keyword_kind_of(at->reader, key);
         if (kind == GB_KEYWORD_ANNOTATION || kind == GB_KEYWORD_PLACE)
             continue;
-        if (!(parts = gb_append_value(parts, negate_member(at, negated, key, value))))
+        if (!(parts = gb_append_value(parts, negate_member(at, honoured, key, value))))
             break;
     }
     return any_of(parts);

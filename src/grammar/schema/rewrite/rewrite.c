@@ -19,9 +19,6 @@ const json_t *gb_excluded(const json_t *schema) {
     return NULL;
 }
 
-/* The rewriters give a new schema, NULL where the error is. */
-typedef json_t *rewriter(gb_schema_reader *reader, const json_t *schema);
-
 static json_t *rewrite_not(gb_schema_reader *reader, const json_t *schema) {
     return gb_excluded(schema) ? json_true()
                                : gb_negate(reader, schema, "not", json_object_get(schema, "not"));
@@ -95,29 +92,28 @@ const json_t *gb_keep_schema(gb_schema_reader *reader, json_t *schema, const jso
     return NULL;
 }
 
-/* What the schema's keyword is rewritten to, made once: terms are known by the pointers of their schemas. The
- * memo's key is the schema and the keyword's name. */
-static const json_t *rewritten(gb_schema_reader *reader, const json_t *schema, const char *keyword,
-                               rewriter *rewrite) {
+const json_t *gb_rewritten(gb_schema_reader *reader, const json_t *schema, const char *keyword,
+                           gb_rewriter *rewrite) {
     const json_t *const pair[] = {schema, (const json_t *)(uintptr_t)keyword};
     const gb_terms key = {.items = (const json_t **)(uintptr_t)pair, .count = 2};
-    uint32_t *index = gb_terms_map_at(&reader->rewritten, &key);
-    if (!index) {
+    const uint32_t *known = gb_terms_map_at(&reader->rewritten, &key);
+    if (known && *known)
+        return reader->made[*known - 1].schema;
+    const json_t *made = known ? gb_keep_schema(reader, rewrite(reader, schema), schema) : NULL;
+    const size_t number = reader->made_count;
+    uint32_t *added = made ? gb_terms_map_at(&reader->rewritten, &key) : NULL;
+    if (!added) {
         gb_schema_no_memory(reader);
         return NULL;
     }
-    if (*index == 0) {
-        if (!gb_keep_schema(reader, rewrite(reader, schema), schema))
-            return NULL;
-        *index = (uint32_t)reader->made_count;
-    }
-    return reader->made[*index - 1].schema;
+    *added = (uint32_t)number;
+    return made;
 }
 
 bool gb_rewrite(gb_schema_reader *reader, const json_t *schema, gb_terms *made) {
     static const struct {
         const char *keyword;
-        rewriter *rewrite;
+        gb_rewriter *rewrite;
     } rewriters[] = {{"not", rewrite_not},
                      {"if", rewrite_if},
                      {"dependentRequired", rewrite_dependent_required},
@@ -126,7 +122,7 @@ bool gb_rewrite(gb_schema_reader *reader, const json_t *schema, gb_terms *made) 
     for (size_t i = 0; i < sizeof rewriters / sizeof rewriters[0]; i++) {
         if (!json_object_get(schema, rewriters[i].keyword))
             continue;
-        const json_t *term = rewritten(reader, schema, rewriters[i].keyword, rewriters[i].rewrite);
+        const json_t *term = gb_rewritten(reader, schema, rewriters[i].keyword, rewriters[i].rewrite);
         if (!term)
             return false;
         if (!gb_terms_add(made, term))

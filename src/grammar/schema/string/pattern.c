@@ -40,20 +40,30 @@ gb_expression gb_express_pattern(gb_schema_reader *reader, const json_t *schema,
     return found;
 }
 
-gb_expression gb_express_format(gb_schema_reader *reader, const json_t *schema, const char *format) {
-    static const struct {
-        const char *name, *regex;
-    } formats[] = {
+typedef struct string_format {
+    const char *name, *regex; /* regex NULL: it asks nothing */
+} string_format;
+
+/* NULL: it is not known. */
+static const string_format *find_format(const char *name) {
+    static const string_format formats[] = {
 #define GB_FORMAT(name, regex) {name, regex},
 #include "grammar/schema/string/formats.def"
 #undef GB_FORMAT
     };
     for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
-        if (strcmp(formats[i].name, format) == 0)
-            return formats[i].regex ? read_regex(reader, schema, "format", formats[i].regex, 0) : 0;
-    if (reader->options.strict)
-        gb_schema_fail(reader, schema, "format", GUMBEL_ERROR_UNSUPPORTED, "'%s' is not known here", format);
-    return 0;
+        if (strcmp(formats[i].name, name) == 0)
+            return &formats[i];
+    return NULL;
+}
+
+bool gb_is_format(const char *name) {
+    return find_format(name) != NULL;
+}
+
+gb_expression gb_express_format(gb_schema_reader *reader, const json_t *schema, const char *name) {
+    const string_format *format = find_format(name);
+    return format && format->regex ? read_regex(reader, schema, "format", format->regex, 0) : 0;
 }
 
 /* ---- Texts that an expression has ---------------------------------------------------------------------- */

@@ -12,8 +12,11 @@
 gb_expression gb_express_pattern(gb_schema_reader *reader, const json_t *schema, const char *keyword,
                                  const char *pattern);
 
+/* Whether the format is known. */
+bool gb_is_format(const char *name);
+
 /* Strings of this format; 0 and no error: of any. */
-gb_expression gb_express_format(gb_schema_reader *reader, const json_t *schema, const char *format);
+gb_expression gb_express_format(gb_schema_reader *reader, const json_t *schema, const char *name);
 
 /* Whether the text is one of the regular expression's, which may be of any of these functions. */
 bool gb_expression_has(gb_schema_reader *reader, gb_expression expression, const char *text, size_t length);
