@@ -25,7 +25,8 @@ bool gb_is_tag_name(const char *text) {
 }
 
 gb_expression gb_express_bare_keys(gb_schema_reader *reader) {
-    return gb_express_pattern(reader, reader->root, "propertyNames", "^[A-Za-z_][A-Za-z0-9_.-]*$");
+    static const char pattern[] = "^[A-Za-z_][A-Za-z0-9_.-]*$";
+    return gb_express_pattern(reader, reader->root, "propertyNames", pattern, sizeof pattern - 1);
 }
 
 /* ---- Values -------------------------------------------------------------------------------------------- */
@@ -47,9 +48,10 @@ static const struct {
 static gb_expression leave_out(gb_schema_reader *reader, const gb_type_list *types, gb_expression strings) {
     for (size_t i = 0; i < sizeof read_otherwise / sizeof read_otherwise[0]; i++)
         if (gb_has_type(types, read_otherwise[i].type) && strings != reader->nothing)
-            strings = gb_express_except(
-                reader->expressions, strings,
-                gb_express_pattern(reader, reader->root, "type", read_otherwise[i].pattern));
+            strings =
+                gb_express_except(reader->expressions, strings,
+                                  gb_express_pattern(reader, reader->root, "type", read_otherwise[i].pattern,
+                                                     strlen(read_otherwise[i].pattern)));
     return strings;
 }
 

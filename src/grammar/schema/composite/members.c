@@ -18,7 +18,8 @@ static bool add(gb_schema_reader *reader, gb_terms *terms, const json_t *schema,
 }
 
 static bool matches(gb_schema_reader *reader, const json_t *schema, const char *pattern, const char *name) {
-    const gb_expression names = gb_express_pattern(reader, schema, "patternProperties", pattern);
+    const gb_expression names =
+        gb_express_pattern(reader, schema, "patternProperties", pattern, strlen(pattern));
     return names && gb_expression_has(reader, names, name, strlen(name));
 }
 

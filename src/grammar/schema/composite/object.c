@@ -147,8 +147,8 @@ static gb_expression express_other_keys(object_parts *object, uint64_t matched) 
     json_t *value;
     size_t i;
     json_array_foreach(object->patterns, i, value) {
-        const gb_expression pattern = gb_express_pattern(reader, object->terms->items[0], "patternProperties",
-                                                         json_string_value(value));
+        const gb_expression pattern =
+            gb_express_pattern_of(reader, object->terms->items[0], "patternProperties", value);
         keys = matched >> i & 1 ? gb_express_both(reader->expressions, keys, pattern)
                                 : gb_express_except(reader->expressions, keys, pattern);
     }

@@ -3,14 +3,14 @@
 
 #include "grammar/schema/reader/keywords.h"
 #include "grammar/schema/rewrite/rewrite.h"
-#include "grammar/schema/string/pattern.h"
+#include "grammar/schema/string/formats.h"
 
 #include <stdio.h>
 #include <string.h>
 
 static bool is_unknown(const gb_schema_reader *reader, const char *key, const json_t *value) {
     if (strcmp(key, "format") == 0 && json_is_string(value))
-        return !gb_is_format(json_string_value(value));
+        return !gb_find_format(json_string_value(value));
     return gb_keyword_kind_of(reader, key) == GB_KEYWORD_UNKNOWN;
 }
 

@@ -205,7 +205,7 @@ static gb_expression excluded_strings(gb_schema_reader *reader, const json_t *sc
     gb_expression out = value ? excluded_string(reader, value) : excluded_list(reader, values);
     if (json_object_get(excluded, "pattern")) {
         const json_t *pattern = gb_keyword_string(reader, excluded, "pattern");
-        return gb_express_pattern(reader, excluded, "pattern", pattern ? json_string_value(pattern) : "");
+        return gb_express_pattern_of(reader, excluded, "pattern", pattern);
     }
     if (json_object_get(excluded, "format")) {
         const json_t *format = gb_keyword_string(reader, excluded, "format");
@@ -233,8 +233,7 @@ static gb_expression express_matching(gb_schema_reader *reader, const gb_terms *
         const json_t *format = gb_keyword_string(reader, schema, "format");
         if (pattern)
             content =
-                narrow(reader, content,
-                       gb_express_pattern(reader, schema, "pattern", json_string_value(pattern)), is_asked);
+                narrow(reader, content, gb_express_pattern_of(reader, schema, "pattern", pattern), is_asked);
         if (format)
             content = narrow(reader, content, gb_express_format(reader, schema, json_string_value(format)),
                              is_asked);

@@ -3,6 +3,7 @@
 
 #include "grammar/matcher.h"
 #include "grammar/regex/regex.h"
+#include "grammar/schema/string/formats.h"
 #include "grammar/schema/string/json_string.h"
 
 #include <string.h>
@@ -15,55 +16,42 @@ static gb_expression express_class(void *user, gb_expressions *expressions, cons
 
 /* around: may stand at a side that has no anchor. */
 static gb_expression read_regex(gb_schema_reader *reader, const json_t *schema, const char *keyword,
-                                const char *text, gb_expression around) {
+                                const char *text, size_t length, gb_expression around) {
     const gb_regex_options options = {.characters = express_class, .user = reader, .around = around};
     gb_regex regex = {0};
     gumbel_error error;
     if (gb_schema_failed(reader))
         return 0;
-    const gumbel_status status =
-        gb_read_regex(reader->expressions, text, strlen(text), &options, &regex, &error);
+    const gumbel_status status = gb_read_regex(reader->expressions, text, length, &options, &regex, &error);
     return status == GUMBEL_OK ? regex.expression
                                : gb_schema_fail(reader, schema, keyword, status, "%s", error.message);
 }
 
 gb_expression gb_express_pattern(gb_schema_reader *reader, const json_t *schema, const char *keyword,
-                                 const char *pattern) {
-    const json_t *known = json_object_get(reader->strings->patterns, pattern);
+                                 const char *pattern, size_t length) {
+    const json_t *known = json_object_getn(reader->strings->patterns, pattern, length);
     if (known)
         return (gb_expression)json_integer_value(known);
     const gb_expression any =
         gb_express_repeat(reader->expressions, reader->strings->plain_character, 0, GB_NO_END);
-    const gb_expression found = read_regex(reader, schema, keyword, pattern, any);
-    if (found && json_object_set_new(reader->strings->patterns, pattern, json_integer(found)) != 0)
+    const gb_expression found = read_regex(reader, schema, keyword, pattern, length, any);
+    if (found && json_object_setn_new(reader->strings->patterns, pattern, length, json_integer(found)) != 0)
         return gb_schema_no_memory(reader);
     return found;
 }
 
-typedef struct string_format {
-    const char *name, *regex; /* regex NULL: it asks nothing */
-} string_format;
-
-/* NULL: it is not known. */
-static const string_format *find_format(const char *name) {
-    static const string_format formats[] = {
-#define GB_FORMAT(name, regex) {name, regex},
-#include "grammar/schema/string/formats.def"
-#undef GB_FORMAT
-    };
-    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
-        if (strcmp(formats[i].name, name) == 0)
-            return &formats[i];
-    return NULL;
-}
-
-bool gb_is_format(const char *name) {
-    return find_format(name) != NULL;
+gb_expression gb_express_pattern_of(gb_schema_reader *reader, const json_t *schema, const char *keyword,
+                                    const json_t *pattern) {
+    return pattern ? gb_express_pattern(reader, schema, keyword, json_string_value(pattern),
+                                        json_string_length(pattern))
+                   : 0;
 }
 
 gb_expression gb_express_format(gb_schema_reader *reader, const json_t *schema, const char *name) {
-    const string_format *format = find_format(name);
-    return format && format->regex ? read_regex(reader, schema, "format", format->regex, 0) : 0;
+    const gb_string_format *format = gb_find_format(name);
+    return format && format->regex
+               ? read_regex(reader, schema, "format", format->regex, strlen(format->regex), 0)
+               : 0;
 }
 
 /* ---- Texts that an expression has ---------------------------------------------------------------------- */

@@ -8,12 +8,14 @@
 
 #include "grammar/schema/reader/reader.h"
 
-/* The strings, without quotes, in which the pattern is found. schema and keyword are named in errors. */
+/* The strings, without quotes, in which the pattern is found, which may have U+0000 in it. schema and keyword
+ * are named in errors. */
 gb_expression gb_express_pattern(gb_schema_reader *reader, const json_t *schema, const char *keyword,
-                                 const char *pattern);
+                                 const char *pattern, size_t length);
 
-/* Whether the format is known. */
-bool gb_is_format(const char *name);
+/* The same of a JSON string; 0 of NULL, which is an error that the reader has. */
+gb_expression gb_express_pattern_of(gb_schema_reader *reader, const json_t *schema, const char *keyword,
+                                    const json_t *pattern);
 
 /* Strings of this format; 0 and no error: of any. */
 gb_expression gb_express_format(gb_schema_reader *reader, const json_t *schema, const char *name);
