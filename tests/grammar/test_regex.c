@@ -125,6 +125,32 @@ static void test_anchors(void **state) {
     }
 }
 
+/* Behind an alternative a text is at the same place, whichever others it has: 2 to the power of 12 places
+ * would be too many. */
+static void test_alternatives_share_a_place(void **state) {
+    (void)state;
+    static const char pattern[] =
+        "alpha|bravo|charlie|delta|echo|foxtrot|golf|hotel|^india|juliett$|kilo|^(lima|mike)";
+    static const gb_character_range letters = {'a', 'z'};
+    const gb_grammar_limits limits = {.dfa_states = 1000};
+    gb_expressions *expressions = gb_expressions_create();
+    const gb_expression any =
+        gb_express_repeat(expressions, gb_express_characters(expressions, &letters, 1), 0, GB_NO_END);
+    gb_regex regex;
+    gb_grammar *grammar;
+    gumbel_error error;
+    assert_ok(gb_read_regex(expressions, pattern, sizeof pattern - 1, &(gb_regex_options){.around = any},
+                            &regex, &error),
+              &error);
+    const gb_expression root = gb_express_both(expressions, any, regex.expression);
+    assert_ok(gb_grammar_compile(expressions, root, &limits, &grammar, &error), &error);
+    gb_expressions_destroy(expressions);
+    assert_true(accepts_bytes(grammar, "xgolfx", 6) && accepts_bytes(grammar, "xjuliett", 8));
+    assert_true(accepts_bytes(grammar, "mikex", 5) && accepts_bytes(grammar, "xindiakilo", 10));
+    assert_false(accepts_bytes(grammar, "xindia", 6) || accepts_bytes(grammar, "juliettx", 8));
+    gb_grammar_destroy(grammar);
+}
+
 /* Every character in angle brackets. */
 static gb_expression bracketed(void *user, gb_expressions *expressions, const gb_character_range *ranges,
                                size_t count) {
@@ -216,9 +242,12 @@ static void test_depth(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_syntax),  cmocka_unit_test(test_classes),
-        cmocka_unit_test(test_anchors), cmocka_unit_test(test_written_characters),
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_depth)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_syntax),
+                                       cmocka_unit_test(test_classes),
+                                       cmocka_unit_test(test_anchors),
+                                       cmocka_unit_test(test_alternatives_share_a_place),
+                                       cmocka_unit_test(test_written_characters),
+                                       cmocka_unit_test(test_refused),
+                                       cmocka_unit_test(test_depth)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

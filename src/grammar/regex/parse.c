@@ -330,14 +330,44 @@ static void read_alternatives(gb_regex_reader *reader, alternatives *all) {
     while (reader->status == GUMBEL_OK && gb_regex_take(reader, '|'));
 }
 
-/* Puts what may stand around where there is no anchor. */
+/* The expression with what may stand around it where there is no anchor. */
 static gb_expression surround(gb_regex_reader *reader, const alternative *one) {
     gb_expression around = reader->options->around;
     gb_expression items[] = {around, one->expression, around};
-    if (!around)
+    if (!around || reader->status != GUMBEL_OK)
         return one->expression;
     return gb_express_sequence(reader->expressions, items + one->at_start,
                                3u - (size_t)one->at_start - (size_t)one->at_end);
+}
+
+/* Moves the alternatives with these anchors to `taken`. */
+static void take_alternatives(gb_regex_reader *reader, alternatives *all, bool at_start, bool at_end,
+                              alternatives *taken) {
+    size_t kept = 0;
+    for (size_t i = 0; i < all->count; i++)
+        if (all->items[i].at_start == at_start && all->items[i].at_end == at_end)
+            push_alternative(reader, taken, all->items[i]);
+        else
+            all->items[kept++] = all->items[i];
+    all->count = kept;
+}
+
+/* Alternatives with the same anchors share what stands around them: a place in a text is then not one of
+ * those behind each of them. */
+static gb_expression surround_all(gb_regex_reader *reader, alternatives *all) {
+    alternatives groups = {0};
+    while (all->count && reader->status == GUMBEL_OK) {
+        alternative group = all->items[0];
+        alternatives taken = {0};
+        take_alternatives(reader, all, group.at_start, group.at_end, &taken);
+        group.expression = express_alternatives(reader, &taken);
+        group.expression = surround(reader, &group);
+        push_alternative(reader, &groups, group);
+        gb_free(taken.items);
+    }
+    const gb_expression expression = express_alternatives(reader, &groups);
+    gb_free(groups.items);
+    return expression;
 }
 
 static void finish(gb_regex_reader *reader, alternatives *all, gb_regex *regex) {
@@ -345,9 +375,8 @@ static void finish(gb_regex_reader *reader, alternatives *all, gb_regex *regex) 
     for (size_t i = 0; i < all->count; i++) {
         regex->anchored_at_start &= all->items[i].at_start;
         regex->anchored_at_end &= all->items[i].at_end;
-        all->items[i].expression = surround(reader, &all->items[i]);
     }
-    regex->expression = express_alternatives(reader, all);
+    regex->expression = surround_all(reader, all);
 }
 
 gumbel_status gb_read_regex(gb_expressions *expressions, const char *text, size_t size,
