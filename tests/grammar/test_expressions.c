@@ -2,6 +2,7 @@
  *
  * Compiled grammars against the definition of their expressions, over all short texts.
  */
+#include "grammar/compile/short_texts.h"
 #include "grammar/matcher.h"
 #include "naive.h"
 #include "random_expression.h"
@@ -61,9 +62,18 @@ static void assert_reaches_end(gb_matcher *matcher) {
     fail_msg("no end is in reach");
 }
 
+/* What is seen on the expression itself, where it is. */
+static bool agrees_on_expression(const enumeration *all, unsigned length, bool accepts) {
+    uint64_t steps = 100000;
+    const gb_text_place place =
+        gb_try_short_text(all->expressions, all->root, (const uint8_t *)all->text, length, &steps);
+    return place == GB_TEXT_IS_UNKNOWN || accepts == (place == GB_TEXT_IS_IN);
+}
+
 static void check_below(enumeration *all, unsigned length) {
     bool accepts = naive_accepts(all->expressions, all->root, all->text, length);
     assert_int_equal(gb_matcher_may_end(all->matcher), accepts);
+    assert_true(agrees_on_expression(all, length, accepts));
     all->any |= accepts;
     for (char c = 'a'; c <= 'c' && length < LONGEST; c++) {
         all->text[length] = c;

@@ -168,6 +168,10 @@ static void test_listed(void **state) {
         {"{'enum':[{'k':1},{'k':'x'},{}],'properties':{'k':{'type':'integer'}},'required':['k']}",
          {"{'k':1}"},
          {"{'k':'x'}", "{}"}},
+        /* Its automaton has more states than a text of a list is worth. */
+        {"{'enum':['abbbbbbbbbbbbbbb','bbbbbbbbbbbbbbbb','a'],'pattern':'^[ab]*a[ab]{15}$'}",
+         {"'abbbbbbbbbbbbbbb'"},
+         {"'bbbbbbbbbbbbbbbb'", "'a'"}},
         {"{'allOf':[{'enum':[1,2,3]},{'enum':[2.0,3,4]}]}", {"2", "3"}, {"1", "4"}},
         {"{'enum':[1,2],'not':{'const':1}}", {"2"}, {"1"}},
         {"{'not':{'enum':[null,true]}}", {"false", "1", "{'a':null}"}, {"null", "true"}},

@@ -46,7 +46,9 @@ typedef struct gb_value_set {
 /* An expression that texts are tried on (pattern.h). */
 typedef struct gb_tried {
     gb_expression expression;
-    struct gb_grammar *grammar; /* NULL: it allows no text */
+    uint64_t walked; /* steps that texts took without its grammar, which is then worth making */
+    bool is_compiled;
+    struct gb_grammar *grammar; /* NULL: it allows no text, or is not compiled */
 } gb_tried;
 
 /* How strings are spelled: as JSON has them, or as they are. */

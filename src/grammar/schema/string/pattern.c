@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "grammar/schema/string/pattern.h"
 
-#include "grammar/matcher.h"
 #include "grammar/regex/regex.h"
 #include "grammar/schema/string/formats.h"
 #include "grammar/schema/string/json_string.h"
@@ -52,62 +51,4 @@ gb_expression gb_express_format(gb_schema_reader *reader, const json_t *schema, 
     return format && format->regex
                ? read_regex(reader, schema, "format", format->regex, strlen(format->regex), 0)
                : 0;
-}
-
-/* ---- Texts that an expression has ---------------------------------------------------------------------- */
-
-static bool compile(gb_schema_reader *reader, gb_tried *tried) {
-    const gb_grammar_limits limits = {.dfa_states = 10000, .work = 5000000};
-    gumbel_error error;
-    const gumbel_status status =
-        gb_grammar_compile(reader->expressions, tried->expression, &limits, &tried->grammar, &error);
-    /* ARGUMENT: it has no text. */
-    if (status != GUMBEL_OK && status != GUMBEL_ERROR_ARGUMENT)
-        gb_expressions_fail(reader->expressions, status, "%s", error.message);
-    return !gb_schema_failed(reader);
-}
-
-/* NULL after an error. */
-static const gb_tried *find_tried(gb_schema_reader *reader, gb_expression expression) {
-    gb_tried *tried = &reader->tried[expression % GB_MAX_TRIED];
-    if (tried->expression == expression)
-        return tried;
-    gb_grammar_destroy(tried->grammar);
-    *tried = (gb_tried){.expression = expression};
-    return compile(reader, tried) ? tried : NULL;
-}
-
-void gb_free_tried(gb_schema_reader *reader) {
-    for (size_t i = 0; i < GB_MAX_TRIED; i++)
-        gb_grammar_destroy(reader->tried[i].grammar);
-}
-
-static bool accepts(gb_schema_reader *reader, gb_matcher *matcher, const gb_byte_buffer *text) {
-    gumbel_error error;
-    size_t taken = 0;
-    while (taken < text->size && gb_matcher_accept_byte(matcher, text->data[taken]))
-        taken++;
-    const bool has_ended = taken == text->size && gb_matcher_may_end(matcher);
-    if (gb_matcher_error(matcher, &error) != GUMBEL_OK)
-        gb_expressions_fail(reader->expressions, error.status, "%s", error.message);
-    return has_ended && !gb_schema_failed(reader);
-}
-
-bool gb_expression_has(gb_schema_reader *reader, gb_expression expression, const char *text, size_t length) {
-    gb_byte_buffer spelled = {0};
-    gb_matcher *matcher = NULL;
-    gumbel_error error;
-    const gb_tried *tried = gb_schema_failed(reader) ? NULL : find_tried(reader, expression);
-    if (!tried || !tried->grammar)
-        return false;
-    gb_spell(reader, text, length, &spelled);
-    const gumbel_status status = gb_matcher_create(tried->grammar, NULL, NULL, &matcher, &error);
-    if (spelled.failed)
-        gb_schema_no_memory(reader);
-    else if (status != GUMBEL_OK)
-        gb_expressions_fail(reader->expressions, status, "%s", error.message);
-    const bool has = !gb_schema_failed(reader) && accepts(reader, matcher, &spelled);
-    gb_matcher_destroy(matcher);
-    gb_buffer_free(&spelled);
-    return has;
 }
