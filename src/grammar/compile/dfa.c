@@ -26,12 +26,13 @@ void gb_dfa_free(gb_dfa *dfa) {
     gb_free(dfa->rows);
     gb_free(dfa->accepts);
     gb_free(dfa->ends_unit);
+    gb_free(dfa->class_bytes);
     gb_lengths_free(&dfa->lengths);
     *dfa = (gb_dfa){0};
 }
 
-/* Bytes that are of one class in both are one class of the product. */
-static void find_classes(product *all, const gb_automaton *a, const gb_automaton *b) {
+/* Bytes that are of one class in both are one class of the product. False without memory. */
+static bool find_classes(product *all, const gb_automaton *a, const gb_automaton *b) {
     gb_dfa *dfa = all->dfa;
     for (unsigned byte = 0; byte < 256; byte++) {
         size_t class = 0;
@@ -42,6 +43,10 @@ static void find_classes(product *all, const gb_automaton *a, const gb_automaton
             all->first_byte[dfa->class_count++] = (uint8_t)byte;
         dfa->class_of[byte] = (uint8_t) class;
     }
+    dfa->class_bytes = gb_allocate(dfa->class_count, sizeof *dfa->class_bytes);
+    for (unsigned byte = 0; byte < 256 && dfa->class_bytes; byte++)
+        gb_set_add(&dfa->class_bytes[dfa->class_of[byte]], byte);
+    return dfa->class_bytes;
 }
 
 static bool is_dead(const product *all, uint32_t a, uint32_t b) {
@@ -188,8 +193,8 @@ gumbel_status gb_dfa_of_product(const gb_automaton *a, const gb_automaton *b, gb
                                 const gb_dfa_limits *limits, gb_dfa *dfa) {
     *dfa = (gb_dfa){0};
     product all = {.kind = kind, .dfa = dfa};
-    find_classes(&all, a, b);
-    bool begun = gb_configurations_begin(&all.of_a, a, STACK_LIMIT, limits->work);
+    bool begun = find_classes(&all, a, b);
+    begun = gb_configurations_begin(&all.of_a, a, STACK_LIMIT, limits->work) && begun;
     begun = gb_configurations_begin(&all.of_b, b, STACK_LIMIT, limits->work) && begun;
     gumbel_status status = begun ? explore(&all, limits) : GUMBEL_ERROR_MEMORY;
     if (status == GUMBEL_OK && !trim(dfa))
@@ -200,41 +205,4 @@ gumbel_status gb_dfa_of_product(const gb_automaton *a, const gb_automaton *b, gb
     if (status != GUMBEL_OK)
         gb_dfa_free(dfa);
     return status;
-}
-
-/* ---- Into an automaton -----------------------------------------------------------------------------------
- */
-
-/* One move for each state that the row leads to. */
-void gb_dfa_emit_moves(const gb_dfa *dfa, gb_automaton *automaton, uint32_t state, uint32_t base) {
-    const uint32_t *row = dfa->rows + state * dfa->class_count;
-    uint64_t done[4] = {0};
-    for (size_t class = 0; class < dfa->class_count; class ++) {
-        if (row[class] == GB_NO_STATE || done[class / 64] >> (class % 64) & 1u)
-            continue;
-        gb_byte_set set = {{0}};
-        for (unsigned byte = 0; byte < 256; byte++) {
-            size_t other = dfa->class_of[byte];
-            if (row[other] != row[class])
-                continue;
-            gb_set_add(&set, byte);
-            done[other / 64] |= UINT64_C(1) << (other % 64);
-        }
-        gb_add_move(automaton, &set, base + row[class]);
-    }
-}
-
-uint32_t gb_dfa_emit(const gb_dfa *dfa, gb_automaton *automaton, uint32_t next, bool nonempty) {
-    if (dfa->count == 0)
-        return GB_NO_STATE;
-    uint32_t base = (uint32_t)automaton->state_count;
-    for (uint32_t i = 0; i < dfa->count; i++) {
-        gb_add_state(automaton, dfa->accepts[i] ? GB_ACTION_GO : GB_ACTION_NONE, 0, next);
-        gb_dfa_emit_moves(dfa, automaton, i, base);
-    }
-    if (!nonempty || !dfa->accepts[0])
-        return base;
-    uint32_t start = gb_add_state(automaton, GB_ACTION_NONE, 0, 0);
-    gb_dfa_emit_moves(dfa, automaton, 0, base);
-    return start;
 }

@@ -20,9 +20,10 @@ typedef struct gb_lengths {
 typedef struct gb_dfa {
     size_t count, class_count;
     uint8_t class_of[256];
-    uint32_t *rows;     /* [count][class_count]: a state, or GB_NO_STATE */
-    uint8_t *accepts;   /* [count] */
-    uint8_t *ends_unit; /* [count] whether a move to it ends a unit; all 0 but of GB_PRODUCT_UNITS */
+    gb_byte_set *class_bytes; /* [class_count] */
+    uint32_t *rows;           /* [count][class_count]: a state, or GB_NO_STATE */
+    uint8_t *accepts;         /* [count] */
+    uint8_t *ends_unit;       /* [count] whether a move to it ends a unit; all 0 but of GB_PRODUCT_UNITS */
     gb_lengths lengths;
 } gb_dfa;
 

@@ -151,9 +151,23 @@ static int by_state(const void *left, const void *right) {
     return a->frame < b->frame ? -1 : a->frame > b->frame;
 }
 
+/* Most are few, for which qsort takes longer. */
+static void sort_found(gb_stack_list *found) {
+    if (found->count > 24) {
+        qsort(found->items, found->count, sizeof *found->items, by_state);
+        return;
+    }
+    for (size_t i = 1; i < found->count; i++) {
+        const gb_stack stack = found->items[i];
+        size_t at = i;
+        for (; at > 0 && by_state(&found->items[at - 1], &stack) > 0; at--)
+            found->items[at] = found->items[at - 1];
+        found->items[at] = stack;
+    }
+}
+
 void gb_closure_run(gb_closure *closure) {
     while (closure->pending.count && !closure->failed && !closure->full)
         visit(closure, closure->pending.items[--closure->pending.count]);
-    if (closure->found.count > 1)
-        qsort(closure->found.items, closure->found.count, sizeof *closure->found.items, by_state);
+    sort_found(&closure->found);
 }
