@@ -7,7 +7,7 @@
 #include "grammar/schema/alternatives/candidates.h"
 #include "grammar/schema/composite/composite.h"
 #include "grammar/schema/reader/types.h"
-#include "grammar/schema/rewrite/rewrite.h"
+#include "grammar/schema/rewrite/made.h"
 #include "grammar/schema/string/json_string.h"
 #include "grammar/schema/string/pattern.h"
 #include "text/reply/tool_types.h"

@@ -6,11 +6,13 @@
 #include "grammar/schema/alternatives/candidates.h"
 #include "grammar/schema/alternatives/listed.h"
 #include "grammar/schema/composite/composite.h"
+#include "grammar/schema/negate/negate.h"
 #include "grammar/schema/number/number.h"
 #include "grammar/schema/reader/keywords.h"
 #include "grammar/schema/reader/place.h"
 #include "grammar/schema/reader/types.h"
 #include "grammar/schema/rewrite/honoured.h"
+#include "grammar/schema/rewrite/made.h"
 #include "grammar/schema/rewrite/rewrite.h"
 #include "grammar/schema/string/json_string.h"
 
@@ -31,22 +33,6 @@ static gb_expression express_word(gb_schema_reader *reader, const gb_terms *term
     return is_excluded(reader, terms, value) ? reader->nothing : gb_literal(reader, word);
 }
 
-/* Arrays and objects that `not` lists cannot be left out. */
-static bool check_excluded(gb_schema_reader *reader, const gb_terms *terms, unsigned types) {
-    for (size_t i = 0; i < terms->count; i++) {
-        const json_t *excluded = gb_excluded(terms->items[i]), *only = json_object_get(excluded, "const");
-        const json_t *values = json_object_get(excluded, "enum");
-        bool is_composite = only && (gb_type_of(only) & types & (GB_TYPE_ARRAY | GB_TYPE_OBJECT));
-        for (size_t k = 0; k < json_array_size(values); k++)
-            is_composite |=
-                (gb_type_of(json_array_get(values, k)) & types & (GB_TYPE_ARRAY | GB_TYPE_OBJECT)) != 0;
-        if (is_composite)
-            return gb_schema_fail(reader, terms->items[i], "not", GUMBEL_ERROR_UNSUPPORTED,
-                                  "arrays and objects cannot be left out by their value");
-    }
-    return true;
-}
-
 static gb_expression express_candidates(gb_schema_reader *reader, const gb_terms *terms, size_t count) {
     gb_value_parts values = {0};
     for (size_t i = 0; i < count; i++)
@@ -63,8 +49,6 @@ static gb_expression express_alternative(gb_schema_reader *reader, const gb_term
     size_t count = 0;
     if (candidates != SIZE_MAX)
         return express_candidates(reader, terms, candidates);
-    if (!check_excluded(reader, terms, types))
-        return 0;
     if (types & GB_TYPE_NULL)
         items[count++] = express_word(reader, terms, json_null(), "null");
     if (types & GB_TYPE_BOOLEAN) {
@@ -150,25 +134,34 @@ static gb_expression express_new(gb_schema_reader *reader, const gb_terms *terms
     return value;
 }
 
-/* Whether $ref is all that the schema asks. */
-static bool is_reference(const gb_schema_reader *reader, const json_t *schema) {
+/* Whether the keyword is all that the schema asks. */
+static bool asks_only(const gb_schema_reader *reader, const json_t *schema, const char *keyword) {
     const char *key;
     json_t *value;
     json_object_foreach(gb_mutable(schema), key, value) {
         const gb_keyword_kind kind = gb_keyword_kind_of(reader, key);
-        if (kind != GB_KEYWORD_ANNOTATION && kind != GB_KEYWORD_PLACE && strcmp(key, "$ref") != 0)
+        if (kind != GB_KEYWORD_ANNOTATION && kind != GB_KEYWORD_PLACE && strcmp(key, keyword) != 0)
             return false;
     }
-    return json_object_get(schema, "$ref") != NULL;
+    return json_object_get(schema, keyword) != NULL;
+}
+
+/* What the schema stands for, without another thing asked; NULL on an error, itself for no other one. */
+static const json_t *target_of(gb_schema_reader *reader, const json_t *schema) {
+    if (asks_only(reader, schema, GB_NEGATED))
+        return gb_negated(reader, json_object_get(schema, GB_NEGATED));
+    const json_t *target =
+        asks_only(reader, schema, "$ref") ? gb_schema_refer(reader, schema, "$ref") : schema;
+    return target ? gb_honoured(reader, target) : NULL;
 }
 
 /* Adds the terms, what they refer to in their place: the same schemas under one key are expressed once. */
 static bool add_targets(gb_schema_reader *reader, const gb_terms *terms, gb_terms *targets) {
     for (size_t i = 0; i < terms->count; i++) {
-        const json_t *schema = gb_honoured(reader, terms->items[i]);
-        for (int hops = 0; schema && is_reference(reader, schema) && hops < MOST_HOPS; hops++) {
-            const json_t *target = gb_schema_refer(reader, schema, "$ref");
-            schema = target ? gb_honoured(reader, target) : NULL;
+        const json_t *schema = gb_honoured(reader, terms->items[i]), *last = NULL;
+        for (int hops = 0; schema && schema != last && hops < MOST_HOPS; hops++) {
+            last = schema;
+            schema = target_of(reader, schema);
         }
         if (!schema)
             return false;

@@ -4,10 +4,12 @@
 #include "base/memory.h"
 #include "grammar/schema/alternatives/impossible.h"
 #include "grammar/schema/alternatives/listed.h"
+#include "grammar/schema/negate/negate.h"
 #include "grammar/schema/reader/keywords.h"
 #include "grammar/schema/reader/place.h"
 #include "grammar/schema/reader/types.h"
 #include "grammar/schema/rewrite/honoured.h"
+#include "grammar/schema/rewrite/made.h"
 #include "grammar/schema/rewrite/rewrite.h"
 
 #include <string.h>
@@ -44,7 +46,10 @@ static bool add_references(gb_schema_reader *reader, way *at, const json_t *sche
         if (!target || !add_term(reader, at, target))
             return false;
     }
-    return true;
+    const json_t *negated = json_object_get(schema, GB_NEGATED);
+    if (negated && !(negated = gb_negated(reader, negated)))
+        return false;
+    return !negated || add_term(reader, at, negated);
 }
 
 static bool add_all_of(gb_schema_reader *reader, way *at, const json_t *schema) {
@@ -146,20 +151,19 @@ static bool are_disjoint(gb_schema_reader *reader, const way *from, const json_t
     return is_disjoint;
 }
 
-static bool check_one_of(gb_schema_reader *reader, const way *at, const json_t *schema,
-                         const json_t *branches) {
-    const size_t count = json_array_size(branches);
-    if (reader->options.one_of_as_any_of || gb_have_different_consts(reader, branches))
-        return true;
-    for (size_t a = 0; a < count; a++)
-        for (size_t b = a + 1; b < count; b++)
-            if (!are_disjoint(reader, at, branches, a, b))
-                return gb_schema_fail(
-                    reader, schema, "oneOf", GUMBEL_ERROR_UNSUPPORTED,
-                    "branches %zu and %zu may both hold; use anyOf, or give them a required "
-                    "member whose const differs",
-                    a, b);
-    return true;
+/* One branch of a oneOf has no value of the others: what they do not allow is asked where they may overlap.
+ */
+static bool leave_out_others(gb_schema_reader *reader, const way *from, const json_t *branches, size_t index,
+                             way *taken) {
+    for (size_t i = 0; i < json_array_size(branches); i++) {
+        if (i == index || are_disjoint(reader, from, branches, index, i))
+            continue;
+        const json_t *negated =
+            gb_schema_failed(reader) ? NULL : gb_negated(reader, json_array_get(branches, i));
+        if (!negated || !add_term(reader, taken, negated))
+            return false;
+    }
+    return !gb_schema_failed(reader);
 }
 
 /* Follows the way to its ends. */
@@ -177,12 +181,13 @@ static bool follow(gb_schema_reader *reader, way *at, unsigned look, gb_alternat
         return add_alternative(reader, at, look, alternatives);
     if (json_array_size(branches) == 0)
         return gb_schema_fail(reader, schema, keyword, GUMBEL_ERROR_FORMAT, "expected at least one schema");
-    if (strcmp(keyword, "oneOf") == 0 && look == GB_LOOK_DEPTH && !check_one_of(reader, at, schema, branches))
-        return false;
+    const bool is_one_of = strcmp(keyword, "oneOf") == 0 && look == GB_LOOK_DEPTH &&
+                           !reader->options.one_of_as_any_of && !gb_have_different_consts(reader, branches);
     for (size_t i = 0; i < json_array_size(branches); i++) {
         way taken;
-        const bool is_followed =
-            take_branch(reader, at, branches, i, &taken) && follow(reader, &taken, look, alternatives);
+        const bool is_followed = take_branch(reader, at, branches, i, &taken) &&
+                                 (!is_one_of || leave_out_others(reader, at, branches, i, &taken)) &&
+                                 follow(reader, &taken, look, alternatives);
         free_way(&taken);
         if (!is_followed)
             return false;

@@ -9,6 +9,7 @@
 #include "grammar/schema/reader/big_integers.h"
 #include "grammar/schema/reader/keywords.h"
 #include "grammar/schema/reader/types.h"
+#include "grammar/schema/rewrite/made.h"
 #include "grammar/schema/rewrite/rewrite.h"
 #include "grammar/schema/string/json_string.h"
 #include "grammar/schema/string/pattern.h"
@@ -59,6 +60,11 @@ static size_t characters_of(const json_t *string) {
     return count;
 }
 
+static bool is_multiple(const json_t *value, const json_t *unit) {
+    const double quotient = json_number_value(value) / json_number_value(unit);
+    return quotient == floor(quotient);
+}
+
 static bool number_fails(gb_schema_reader *reader, const gb_terms *terms, const json_t *value) {
     gb_bounds bounds;
     gb_decimal decimal;
@@ -70,8 +76,8 @@ static bool number_fails(gb_schema_reader *reader, const gb_terms *terms, const 
         return true;
     for (size_t i = 0; i < terms->count; i++) {
         const json_t *multiple = gb_keyword_number(reader, terms->items[i], "multipleOf");
-        const double quotient = multiple ? json_number_value(value) / json_number_value(multiple) : 0;
-        if (quotient != floor(quotient))
+        const json_t *other = gb_keyword_number(reader, gb_excluded(terms->items[i]), "multipleOf");
+        if ((multiple && !is_multiple(value, multiple)) || (other && is_multiple(value, other)))
             return true;
     }
     return false;
@@ -158,13 +164,34 @@ static bool lacks_required(gb_schema_reader *reader, const gb_terms *terms, cons
     return false;
 }
 
+static bool meets(gb_schema_reader *reader, const json_t *demand, const json_t *object) {
+    const char *name;
+    json_t *value;
+    json_object_foreach(gb_mutable(object), name, value) {
+        if (gb_allows_name(reader, json_object_get(demand, "names"), name) &&
+            gb_allows(reader, json_object_get(demand, "value"), value))
+            return true;
+    }
+    return false;
+}
+
+/* Whether no member of the object meets one of the demands of the terms. True as well on an error. */
+static bool lacks_some_member(gb_schema_reader *reader, const gb_terms *terms, const json_t *object) {
+    for (size_t i = 0; i < terms->count; i++) {
+        const json_t *demand = json_object_get(terms->items[i], GB_SOME_MEMBER);
+        if (demand && !meets(reader, demand, object))
+            return true;
+    }
+    return gb_schema_failed(reader);
+}
+
 static gb_expression object_candidate(gb_schema_reader *reader, const gb_terms *terms, const json_t *value) {
     gb_value_parts all = {0};
     const char *name;
     json_t *member;
     size_t index = 0;
-    if (lacks_required(reader, terms, value))
-        return reader->nothing;
+    if (lacks_required(reader, terms, value) || lacks_some_member(reader, terms, value))
+        return gb_schema_failed(reader) ? 0 : reader->nothing;
     bool is_added =
         gb_parts_add(reader, &all, gb_literal(reader, "{")) && gb_parts_add(reader, &all, reader->space);
     json_object_foreach(gb_mutable(value), name, member) {
@@ -223,4 +250,17 @@ gb_expression gb_express_literal(gb_schema_reader *reader, const gb_terms *terms
         literal = gb_express_candidate(reader, &alternatives.items[i], value);
     gb_alternatives_free(&alternatives);
     return literal;
+}
+
+bool gb_allows(gb_schema_reader *reader, const json_t *schema, const json_t *value) {
+    const gb_terms terms = {.items = &schema, .count = 1};
+    const gb_expression literal = gb_express_literal(reader, &terms, value);
+    return literal && literal != reader->nothing;
+}
+
+bool gb_allows_name(gb_schema_reader *reader, const json_t *schema, const char *name) {
+    json_t *text = json_string(name);
+    const bool is_allowed = text ? gb_allows(reader, schema, text) : gb_schema_no_memory(reader);
+    json_decref(text);
+    return is_allowed;
 }

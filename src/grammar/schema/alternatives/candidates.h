@@ -21,4 +21,8 @@ gb_expression gb_express_candidate(gb_schema_reader *reader, const gb_terms *ter
 /* The value under any schemas. */
 gb_expression gb_express_literal(gb_schema_reader *reader, const gb_terms *terms, const json_t *value);
 
+/* Whether the schema alone allows the value, or a name of a member. False as well on an error. */
+bool gb_allows(gb_schema_reader *reader, const json_t *schema, const json_t *value);
+bool gb_allows_name(gb_schema_reader *reader, const json_t *schema, const char *name);
+
 #endif

@@ -5,6 +5,7 @@
 #include "grammar/schema/composite/composite.h"
 #include "grammar/schema/composite/in_order.h"
 #include "grammar/schema/composite/members.h"
+#include "grammar/schema/composite/some_member.h"
 #include "grammar/schema/reader/keywords.h"
 #include "grammar/schema/string/json_string.h"
 #include "grammar/schema/string/pattern.h"
@@ -18,7 +19,8 @@ enum { MOST_PATTERNS = 6 };
 typedef struct object_parts {
     gb_schema_reader *reader;
     const gb_terms *terms;
-    bool is_tagged;   /* members are arguments that stand by themselves */
+    const gb_terms *demands; /* each of them is met by a member that is not named (some_member.h) */
+    bool is_tagged;          /* members are arguments that stand by themselves */
     json_t *names;    /* {"a": true}: members that are named, whether they are required; in their order */
     json_t *patterns; /* of patternProperties, each once */
     gb_terms key_terms;
@@ -116,7 +118,8 @@ static bool add_items(object_parts *object) {
     gb_schema_reader *reader = object->reader;
     const char *name;
     json_t *required;
-    object->items = gb_allocate(json_object_size(object->names) + 1, sizeof *object->items);
+    object->items =
+        gb_allocate(json_object_size(object->names) + object->demands->count + 1, sizeof *object->items);
     if (!object->items)
         return gb_schema_no_memory(reader);
     json_object_foreach(object->names, name, required) {
@@ -214,6 +217,47 @@ static bool add_rest(object_parts *object) {
     return !gb_schema_failed(reader);
 }
 
+/* A member that meets the demand, of the keys that the patterns of `matched` match and no other. */
+static gb_expression express_demanded(object_parts *object, const json_t *demand, uint64_t matched) {
+    gb_schema_reader *reader = object->reader;
+    const json_t *names = json_object_get(demand, "names");
+    const gb_terms of_name = {.items = &names, .count = 1};
+    gb_terms terms = {0};
+    gb_expression value = 0;
+    if (gb_other_member_terms(reader, object->terms, object->patterns, matched, &terms)) {
+        if (gb_terms_add(&terms, json_object_get(demand, "value")))
+            value = express_member_value(object, NULL, &terms);
+        else
+            gb_schema_no_memory(reader);
+    }
+    gb_terms_free(&terms);
+    const gb_expression keys = value ? gb_express_keys(reader, &of_name) : 0;
+    if (!keys || value == reader->nothing || keys == reader->nothing)
+        return keys ? reader->nothing : 0;
+    return express_member(
+        object, gb_express_both(reader->expressions, express_other_key(object, matched), keys), value);
+}
+
+/* Each demand is an item of its own, which may be any of many members. */
+static bool add_demanded(object_parts *object) {
+    gb_schema_reader *reader = object->reader;
+    if (object->demands->count && has_bare_keys(object))
+        return gb_schema_fail(reader, object->terms->items[0], NULL, GUMBEL_ERROR_UNSUPPORTED,
+                              "what some member has to be cannot be said of arguments in this form");
+    for (size_t i = 0; i < object->demands->count; i++) {
+        gb_value_parts members = {0};
+        for (uint64_t matched = 0; matched >> json_array_size(object->patterns) == 0; matched++)
+            if (!gb_parts_add(reader, &members, express_demanded(object, object->demands->items[i], matched)))
+                break;
+        const gb_expression member = gb_parts_either(reader, &members);
+        if (!member)
+            return false;
+        object->impossible |= member == reader->nothing;
+        object->items[object->count++] = (gb_any_order_item){member, true};
+    }
+    return true;
+}
+
 /* Members that are not named may have one name twice, which counts once for minProperties. */
 static bool counts_may_fail(const object_parts *object, gb_counts counts) {
     return object->rest != object->reader->nothing && counts.least > object->required_count + 1;
@@ -269,16 +313,18 @@ static gb_expression express_members(object_parts *object) {
     return GB_JOIN(reader, gb_express_any_order(reader->expressions, &order), close);
 }
 
-static gb_expression express_object(gb_schema_reader *reader, const gb_terms *terms, bool is_tagged) {
+static gb_expression express_object(gb_schema_reader *reader, const gb_terms *terms, const gb_terms *demands,
+                                    bool is_tagged) {
     object_parts object = {.reader = reader,
                            .terms = terms,
+                           .demands = demands,
                            .is_tagged = is_tagged,
                            .names = json_object(),
                            .patterns = json_array()};
     gb_expression members = 0;
     if (!object.names || !object.patterns)
         gb_schema_no_memory(reader);
-    else if (list_names(&object) && add_items(&object) && add_rest(&object))
+    else if (list_names(&object) && add_items(&object) && add_demanded(&object) && add_rest(&object))
         members = express_members(&object);
     json_decref(object.names);
     json_decref(object.patterns);
@@ -288,10 +334,10 @@ static gb_expression express_object(gb_schema_reader *reader, const gb_terms *te
 }
 
 gb_expression gb_express_object(gb_schema_reader *reader, const gb_terms *terms) {
-    const gb_expression members = express_object(reader, terms, false);
+    const gb_expression members = gb_express_some_members(reader, terms, false, express_object);
     return members ? GB_JOIN(reader, gb_literal(reader, "{"), reader->space, members) : 0;
 }
 
 gb_expression gb_express_tagged_members(gb_schema_reader *reader, const gb_terms *terms) {
-    return express_object(reader, terms, true);
+    return gb_express_some_members(reader, terms, true, express_object);
 }

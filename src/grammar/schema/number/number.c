@@ -162,6 +162,12 @@ static gb_expression narrow(gb_schema_reader *reader, const json_t *schema, gb_e
         numbers = leave_out(reader, schema, numbers, json_object_get(excluded, "const"), is_asked);
     for (size_t i = 0; i < json_array_size(values); i++)
         numbers = leave_out(reader, schema, numbers, json_array_get(values, i), is_asked);
+    const json_t *other = gb_keyword_number(reader, excluded, "multipleOf");
+    if (other) {
+        *is_asked = true;
+        numbers =
+            gb_express_except(reader->expressions, numbers, gb_express_multiple(reader, excluded, other));
+    }
     if (multiple) {
         *is_asked = true;
         numbers =

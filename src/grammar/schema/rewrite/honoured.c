@@ -2,7 +2,7 @@
 #include "grammar/schema/rewrite/honoured.h"
 
 #include "grammar/schema/reader/keywords.h"
-#include "grammar/schema/rewrite/rewrite.h"
+#include "grammar/schema/rewrite/made.h"
 #include "grammar/schema/string/formats.h"
 
 #include <stdio.h>

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "grammar/schema/rewrite/rewrite.h"
 
-#include "base/memory.h"
 #include "grammar/common/build_json.h"
+#include "grammar/schema/negate/negate.h"
 #include "grammar/schema/reader/keywords.h"
-#include "grammar/schema/rewrite/negate.h"
+#include "grammar/schema/rewrite/made.h"
 
 #include <string.h>
 
 const json_t *gb_excluded(const json_t *schema) {
-    static const char *const keywords[] = {"type", "enum", "const", "pattern", "format"};
+    static const char *const keywords[] = {"type", "enum", "const", "pattern", "format", "multipleOf"};
     const json_t *excluded = json_object_get(schema, "not");
     if (!json_is_object(excluded) || json_object_size(excluded) != 1)
         return NULL;
@@ -19,9 +19,24 @@ const json_t *gb_excluded(const json_t *schema) {
     return NULL;
 }
 
+static bool is_composite(const json_t *value) {
+    return json_is_array(value) || json_is_object(value);
+}
+
+/* Whether enum or const lists an array or an object. */
+static bool lists_composites(const json_t *schema) {
+    const json_t *values = json_object_get(schema, "enum");
+    bool found = is_composite(json_object_get(schema, "const"));
+    for (size_t i = 0; !found && i < json_array_size(values); i++)
+        found = is_composite(json_array_get(values, i));
+    return found;
+}
+
 static json_t *rewrite_not(gb_schema_reader *reader, const json_t *schema) {
-    return gb_excluded(schema) ? json_true()
-                               : gb_negate(reader, schema, "not", json_object_get(schema, "not"));
+    const json_t *excluded = gb_excluded(schema);
+    return excluded && !lists_composites(excluded)
+               ? json_true()
+               : gb_negate(reader, schema, "not", json_object_get(schema, "not"));
 }
 
 /* Both of them, of which either may be missing. Takes `condition`. */
@@ -79,35 +94,6 @@ static json_t *rewrite_dependent_schemas(gb_schema_reader *reader, const json_t 
 
 static json_t *rewrite_old_dependencies(gb_schema_reader *reader, const json_t *schema) {
     return rewrite_dependencies(reader, schema, "dependencies");
-}
-
-const json_t *gb_keep_schema(gb_schema_reader *reader, json_t *schema, const json_t *source) {
-    if (schema && gb_grow((void **)&reader->made, &reader->made_capacity, reader->made_count + 1,
-                          sizeof *reader->made)) {
-        reader->made[reader->made_count++] = (gb_made_schema){schema, source};
-        return schema;
-    }
-    json_decref(schema);
-    gb_schema_no_memory(reader);
-    return NULL;
-}
-
-const json_t *gb_rewritten(gb_schema_reader *reader, const json_t *schema, const char *keyword,
-                           gb_rewriter *rewrite) {
-    const json_t *const pair[] = {schema, (const json_t *)(uintptr_t)keyword};
-    const gb_terms key = {.items = (const json_t **)(uintptr_t)pair, .count = 2};
-    const uint32_t *known = gb_terms_map_at(&reader->rewritten, &key);
-    if (known && *known)
-        return reader->made[*known - 1].schema;
-    const json_t *made = known ? gb_keep_schema(reader, rewrite(reader, schema), schema) : NULL;
-    const size_t number = reader->made_count;
-    uint32_t *added = made ? gb_terms_map_at(&reader->rewritten, &key) : NULL;
-    if (!added) {
-        gb_schema_no_memory(reader);
-        return NULL;
-    }
-    *added = (uint32_t)number;
-    return made;
 }
 
 bool gb_rewrite(gb_schema_reader *reader, const json_t *schema, gb_terms *made) {

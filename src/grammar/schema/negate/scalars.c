@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Types, listed values, texts and numbers that a schema does not allow.
+ */
+#include "grammar/schema/negate/negation.h"
+
+/* Values that the expressions of types leave out (gb_excluded). */
+json_t *gb_negate_leave_out(gb_negation *at, const json_t *schema, const char *key, json_t *value) {
+    (void)at;
+    (void)schema;
+    return json_pack("{s:{s:O}}", "not", key, value);
+}
+
+json_t *gb_negate_text(gb_negation *at, const json_t *schema, const char *key, json_t *value) {
+    (void)at;
+    (void)schema;
+    return json_pack("{s:s, s:{s:O}}", "type", "string", "not", key, value);
+}
+
+json_t *gb_negate_multiple(gb_negation *at, const json_t *schema, const char *key, json_t *value) {
+    (void)at;
+    (void)schema;
+    return json_pack("{s:s, s:{s:O}}", "type", "number", "not", key, value);
+}
+
+/* A bound of a number. Draft 4's boolean beside it makes the other side unclear. */
+json_t *gb_negate_bound(gb_negation *at, const json_t *schema, const char *key, json_t *value) {
+    const char *turned = !strcmp(key, "minimum")            ? "exclusiveMaximum"
+                         : !strcmp(key, "maximum")          ? "exclusiveMinimum"
+                         : !strcmp(key, "exclusiveMinimum") ? "maximum"
+                                                            : "minimum";
+    return json_is_number(value) ? json_pack("{s:s, s:O}", "type", "number", turned, value)
+                                 : gb_refuse_negation(at, schema, key, value);
+}
+
+/* A count: minLength 3 becomes maxLength 2. */
+json_t *gb_negate_count(gb_negation *at, const json_t *schema, const char *key, json_t *value) {
+    static const struct {
+        const char *least, *most, *type;
+    } counts[] = {{"minLength", "maxLength", "string"},
+                  {"minItems", "maxItems", "array"},
+                  {"minProperties", "maxProperties", "object"}};
+    if (!json_is_integer(value))
+        return gb_refuse_negation(at, schema, key, value);
+    const json_int_t count = json_integer_value(value);
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+        if (!strcmp(key, counts[i].least))
+            return count > 0 ? json_pack("{s:s, s:I}", "type", counts[i].type, counts[i].most, count - 1)
+                             : json_false();
+        if (!strcmp(key, counts[i].most))
+            return json_pack("{s:s, s:I}", "type", counts[i].type, counts[i].least, count + 1);
+    }
+    return gb_refuse_negation(at, schema, key, value);
+}
+
+/* ---- Listed values ------------------------------------------------------------------------------------- */
+
+static json_t *schema_of_value(const json_t *value);
+
+static json_t *schema_of_array(const json_t *array) {
+    const json_int_t count = (json_int_t)json_array_size(array);
+    json_t *items = json_array();
+    for (size_t i = 0; items && i < json_array_size(array); i++)
+        items = gb_append_value(items, schema_of_value(json_array_get(array, i)));
+    return json_pack("{s:s, s:I, s:I, s:o}", "type", "array", "minItems", count, "maxItems", count,
+                     "prefixItems", items);
+}
+
+static json_t *schema_of_object(const json_t *object) {
+    json_t *members = json_object(), *names = json_array(), *value;
+    const char *name;
+    json_object_foreach(gb_mutable(object), name, value) {
+        members = members ? gb_set_member(members, name, schema_of_value(value)) : NULL;
+        names = names ? gb_append_value(names, json_string(name)) : NULL;
+    }
+    return json_pack("{s:s, s:o, s:o, s:b}", "type", "object", "required", names, "properties", members,
+                     "additionalProperties", 0);
+}
+
+/* What this value alone satisfies. */
+static json_t *schema_of_value(const json_t *value) {
+    return json_is_array(value)    ? schema_of_array(value)
+           : json_is_object(value) ? schema_of_object(value)
+                                   : json_pack("{s:O}", "const", value);
+}
+
+/* Takes parts; adds what is neither of an array or object. */
+static json_t *add_other_than(gb_negation *at, json_t *parts, const json_t *value) {
+    json_t *only = schema_of_value(value);
+    json_t *other = only ? gb_negate_schema(at, only) : NULL;
+    json_decref(only);
+    return gb_append_value(parts, other);
+}
+
+static bool is_composite(const json_t *value) {
+    return json_is_array(value) || json_is_object(value);
+}
+
+json_t *gb_negate_values(gb_negation *at, const json_t *schema, const char *key, json_t *value) {
+    const bool is_list = strcmp(key, "enum") == 0;
+    if (is_list && !json_is_array(value))
+        return gb_refuse_negation(at, schema, key, value);
+    json_t *values = is_list ? json_incref(value) : json_pack("[O]", value), *parts = json_array();
+    json_t *scalars = json_array();
+    for (size_t i = 0; i < json_array_size(values); i++) {
+        json_t *one = json_array_get(values, i);
+        if (is_composite(one))
+            parts = parts ? add_other_than(at, parts, one) : NULL;
+        else
+            scalars = scalars ? gb_append_value(scalars, json_incref(one)) : NULL;
+    }
+    json_decref(values);
+    if (parts && json_array_size(parts) == 0) {
+        json_decref(parts);
+        return json_pack("{s:{s:o}}", "not", "enum", scalars);
+    }
+    parts = parts ? gb_append_value(parts, json_pack("{s:{s:o}}", "not", "enum", scalars)) : NULL;
+    return json_pack("{s:o}", "allOf", parts);
+}
