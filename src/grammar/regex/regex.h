@@ -2,9 +2,9 @@
  *
  * Regular expressions, as JSON Schema's `pattern` and requests have them: what ECMA 262 and Rust's regex
  * crate have in common. Classes, \d \w \s (ASCII but for \s, as in ECMA 262), \p{..} of general categories,
- * groups, alternatives and quantifiers; `.` is any character but a new line. Lookaround, back references,
- * word boundaries and flags are refused by name. Anchors stand at the ends of the expression, of its
- * alternatives, or of a group that is all of it.
+ * groups, alternatives and quantifiers; `.` is any character but a new line. Anchors and lookahead may stand
+ * anywhere but in a group that is repeated, where they are known at the end of its turns and in front of one
+ * character. Lookbehind, back references, word boundaries and flags are refused by name.
  */
 #ifndef GUMBEL_GRAMMAR_REGEX_REGEX_H
 #define GUMBEL_GRAMMAR_REGEX_REGEX_H
