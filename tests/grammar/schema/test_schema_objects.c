@@ -68,6 +68,33 @@ static void test_counts(void **state) {
     CHECK_SCHEMAS(cases, &compact);
 }
 
+/* 1 and 1.0 are one value. Where items cannot be equal, uniqueItems asks nothing. */
+static void test_unique(void **state) {
+    (void)state;
+    static const schema_case cases[] = {
+        {"{'type':'array','items':{'enum':['a','b',1,1.0,[2]]},'uniqueItems':true}",
+         {"[]", "['a']", "['b',1,[2],'a']"},
+         {"['a','a']", "[1,'b',1]", "[1,1.0]", "['c']", "[[2],[2]]", "['a','b',1,[2],'a']", "['a',]"}},
+        {"{'type':'array','items':{'anyOf':[{'$ref':'#/$defs/b'},{'const':'x'}]},'uniqueItems':true,'"
+         "minItems':2,'maxItems':3,'$defs':{'b':{'type':['boolean','null']}}}",
+         {"[true,false]", "[null,'x',true]"},
+         {"[]", "[true]", "[true,true]", "[true,false,null,'x']"}},
+        {"{'type':'array','items':{'type':'string'},'uniqueItems':true,'maxItems':1}",
+         {"[]", "['a']"},
+         {"['a','a']"}},
+        {"{'type':'array','prefixItems':[{'type':'string'},{'type':'integer'}],'items':false,'uniqueItems':"
+         "true}",
+         {"[]", "['a',1]"},
+         {"['a','a']", "['a',1,2]"}},
+        {"{'enum':[[1,2],[1,1.0],[]],'uniqueItems':true}", {"[1,2]", "[]"}, {"[1,1.0]"}},
+        {"{'type':'array','items':{'enum':[1,1.0]},'uniqueItems':true,'maxItems':2}",
+         {"[1]"},
+         {"[1,1.0]", "[1,1]"}},
+        {"{'type':'array','items':{'type':'string'},'uniqueItems':false}", {"['a','a']"}, {"[1]"}},
+    };
+    CHECK_SCHEMAS(cases, &compact);
+}
+
 static void test_combined(void **state) {
     (void)state;
     static const schema_case cases[] = {
@@ -241,9 +268,9 @@ static void test_two(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_members),      cmocka_unit_test(test_counts),
-                                       cmocka_unit_test(test_combined),     cmocka_unit_test(test_references),
-                                       cmocka_unit_test(test_space),        cmocka_unit_test(test_in_order),
-                                       cmocka_unit_test(test_many_members), cmocka_unit_test(test_two)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_members),  cmocka_unit_test(test_counts),       cmocka_unit_test(test_unique),
+        cmocka_unit_test(test_combined), cmocka_unit_test(test_references),   cmocka_unit_test(test_space),
+        cmocka_unit_test(test_in_order), cmocka_unit_test(test_many_members), cmocka_unit_test(test_two)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -83,6 +83,23 @@ static bool number_fails(gb_schema_reader *reader, const gb_terms *terms, const 
     return false;
 }
 
+static bool has_equal_items(const json_t *array) {
+    for (size_t i = 0; i < json_array_size(array); i++)
+        for (size_t k = 0; k < i; k++)
+            if (gb_json_equal(json_array_get(array, i), json_array_get(array, k)))
+                return true;
+    return false;
+}
+
+static bool array_fails(gb_schema_reader *reader, const gb_terms *terms, const json_t *value) {
+    if (is_outside(gb_read_counts(reader, terms, "minItems", "maxItems"), json_array_size(value)))
+        return true;
+    for (size_t i = 0; i < terms->count; i++)
+        if (json_is_true(json_object_get(terms->items[i], "uniqueItems")) && has_equal_items(value))
+            return true;
+    return false;
+}
+
 bool gb_value_fails(gb_schema_reader *reader, const gb_terms *terms, const json_t *value) {
     const unsigned type = gb_type_of(value);
     if (!gb_expressions_go_on(reader->expressions, GB_WATCH_STEPS / 8))
@@ -97,7 +114,7 @@ bool gb_value_fails(gb_schema_reader *reader, const gb_terms *terms, const json_
     if (type == GB_TYPE_STRING)
         return is_outside(gb_read_counts(reader, terms, "minLength", "maxLength"), characters_of(value));
     if (type == GB_TYPE_ARRAY)
-        return is_outside(gb_read_counts(reader, terms, "minItems", "maxItems"), json_array_size(value));
+        return array_fails(reader, terms, value);
     return type == GB_TYPE_OBJECT &&
            is_outside(gb_read_counts(reader, terms, "minProperties", "maxProperties"),
                       json_object_size(value));

@@ -1,15 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/memory.h"
 #include "grammar/schema/composite/composite.h"
+#include "grammar/schema/composite/items.h"
 #include "grammar/schema/composite/members.h"
-#include "grammar/schema/reader/keywords.h"
 
-static gb_expression express_item(gb_schema_reader *reader, const gb_terms *terms, size_t index) {
+gb_expression gb_express_item(gb_schema_reader *reader, const gb_terms *terms, size_t index,
+                              const gb_terms *also) {
     gb_terms item = {0};
-    const gb_expression value =
-        gb_item_terms(reader, terms, index, &item) ? gb_express_value(reader, &item) : 0;
+    bool is_found = gb_item_terms(reader, terms, index, &item);
+    if (is_found && also && !gb_terms_add_all(&item, also))
+        is_found = gb_schema_no_memory(reader);
+    const gb_expression value = is_found ? gb_express_value(reader, &item) : 0;
     gb_terms_free(&item);
     return value ? GB_JOIN(reader, value, reader->space) : 0;
+}
+
+gb_expression gb_in_brackets(gb_schema_reader *reader, gb_expression content, bool may_be_empty) {
+    return GB_JOIN(reader, gb_literal(reader, "["), reader->space,
+                   may_be_empty ? GB_EITHER(reader, reader->empty, content) : content,
+                   gb_literal(reader, "]"));
 }
 
 /* A list of `item`, at least one of them. */
@@ -57,13 +66,10 @@ static gb_expression express_brackets(gb_schema_reader *reader, const gb_express
         return reader->nothing;
     const gb_expression content =
         counts.most ? express_items(reader, items, count, rest, counts) : reader->nothing;
-    return GB_JOIN(reader, gb_literal(reader, "["), reader->space,
-                   counts.least ? content : GB_EITHER(reader, reader->empty, content),
-                   gb_literal(reader, "]"));
+    return gb_in_brackets(reader, content, counts.least == 0);
 }
 
-gb_expression gb_express_array(gb_schema_reader *reader, const gb_terms *terms) {
-    const gb_counts counts = gb_read_counts(reader, terms, "minItems", "maxItems");
+gb_expression gb_express_any_items(gb_schema_reader *reader, const gb_terms *terms, gb_counts counts) {
     size_t count = gb_prefix_count(reader, terms);
     if (count > counts.most)
         count = counts.most;
@@ -71,10 +77,18 @@ gb_expression gb_express_array(gb_schema_reader *reader, const gb_terms *terms) 
     if (!items)
         return gb_schema_no_memory(reader);
     for (size_t i = 0; i < count; i++)
-        items[i] = express_item(reader, terms, i);
-    const gb_expression rest = counts.most > count ? express_item(reader, terms, count) : reader->nothing;
+        items[i] = gb_express_item(reader, terms, i, NULL);
+    const gb_expression rest =
+        counts.most > count ? gb_express_item(reader, terms, count, NULL) : reader->nothing;
     const gb_expression array =
         gb_schema_failed(reader) ? 0 : express_brackets(reader, items, count, rest, counts);
     gb_free(items);
     return array;
+}
+
+gb_expression gb_express_array(gb_schema_reader *reader, const gb_terms *terms) {
+    const gb_counts counts = gb_read_counts(reader, terms, "minItems", "maxItems");
+    if (gb_asks_unique(reader, terms) && counts.most > 1)
+        return gb_express_unique(reader, terms, counts);
+    return gb_express_any_items(reader, terms, counts);
 }
