@@ -80,6 +80,8 @@ HAND_MADE = [
     {"$schema": "http://json-schema.org/draft-07/schema#", "type": "array", "items": [WHOLE, TEXT], "additionalItems": TRUTH, "minItems": 1},
     {"type": "array", "uniqueItems": False, "items": WHOLE}, {"type": "array", "uniqueItems": True, "items": {"enum": ["a", "b", 1, None]}, "minItems": 2},
     {"type": "array", "uniqueItems": True, "prefixItems": [TEXT, WHOLE, TRUTH], "items": False}, {"type": "array", "uniqueItems": True, "items": TRUTH},
+    {"type": "array", "items": WHOLE, "contains": {"maximum": 3}, "minItems": 2, "maxItems": 5}, {"type": "array", "prefixItems": [WHOLE, TEXT], "contains": {"enum": [1, "a"]}},
+    {"type": "array", "items": WHOLE, "contains": {"maximum": 3}, "minContains": 2, "maxContains": 3}, {"allOf": [{"contains": {"const": 1}}, {"contains": WHOLE}], "type": "array"},
     an_object({}), an_object({"a": WHOLE}), an_object({"a": WHOLE, "b": TEXT}, ["a"]), an_object({"a": WHOLE, "b": TEXT}, ["a", "b"]),
     an_object({"a": WHOLE, "b": TEXT, "c": TRUTH, "d": {"type": "null"}}, ["c"]), an_object({"a": an_object({"b": an_object({"c": WHOLE}, ["c"])}, ["b"])}, ["a"]),
     {"type": "object", "properties": {"a": WHOLE}}, {"type": "object", "properties": {"a": WHOLE}, "additionalProperties": TEXT},

@@ -86,7 +86,7 @@ static void test_unsupported(void **state) {
     static const refusal refusals[] = {
         {"{'type':'array','items':{'type':'array','uniqueItems':true}}", GUMBEL_ERROR_UNSUPPORTED,
          "'uniqueItems' at #/items/uniqueItems", "cannot be honoured"},
-        {"{'contains':{}}", GUMBEL_ERROR_UNSUPPORTED, "'contains' at #/contains", ""},
+        {"{'contains':{},'minContains':9}", GUMBEL_ERROR_UNSUPPORTED, "'contains' at #/contains", "8 items"},
         {"{'unevaluatedProperties':false}", GUMBEL_ERROR_UNSUPPORTED, "'unevaluatedProperties'", ""},
         {"{'unevaluatedItems':false}", GUMBEL_ERROR_UNSUPPORTED, "'unevaluatedItems'", ""},
         {"{'$recursiveRef':'#'}", GUMBEL_ERROR_UNSUPPORTED, "'$recursiveRef'", ""},

@@ -95,6 +95,40 @@ static void test_unique(void **state) {
     CHECK_SCHEMAS(cases, &compact);
 }
 
+static void test_contains(void **state) {
+    (void)state;
+    static const schema_case cases[] = {
+        {"{'type':'array','contains':{'const':1}}", {"[1]", "[0,1,2,1]", "['a',1]"}, {"[]", "[0]", "[[1]]"}},
+        {"{'type':'array','items':{'type':'integer'},'contains':{'maximum':5},'minContains':2,'minItems':3,'"
+         "maxItems':4}",
+         {"[1,2,9]", "[9,1,9,2]", "[1,2,3]"},
+         {"[1,2]", "[1,9,9]", "[1,2,3,4,5]", "[1,2,'x']"}},
+        {"{'type':'array','items':{'type':'integer'},'contains':{'maximum':5},'minContains':1,'maxContains':"
+         "2}",
+         {"[1]", "[9,1,9,2]"},
+         {"[]", "[9]", "[1,2,3]", "[1,9,2,9,3]"}},
+        {"{'type':'array','items':{'type':'integer'},'contains':{'maximum':5},'minContains':0,'maxContains':"
+         "1}",
+         {"[]", "[9]", "[9,1]"},
+         {"[1,2]"}},
+        {"{'type':'array','contains':{'const':1},'minContains':0}", {"[]", "[2]"}, {"1"}},
+        {"{'type':'array','minContains':3,'maxContains':4}", {"[]", "[2]"}, {"1"}},
+        {"{'type':'array','prefixItems':[{'type':'integer'},{'type':'string'}],'items':{'type':'integer'},'"
+         "contains':{'enum':[1,'a']},'maxItems':3}",
+         {"[1]", "[0,'a']", "[0,'b',1]", "[1,'b',0]", "[1,'a',1]"},
+         {"[]", "[0]", "[0,'b']", "[0,'b',0]", "['a']", "[0,'b',0,1]"}},
+        {"{'type':'array','items':{'type':'integer'},'allOf':[{'contains':{'maximum':2}},{'contains':{'"
+         "minimum':2}}]}",
+         {"[2]", "[3,1]", "[1,0,3]"},
+         {"[]", "[1]", "[3,4]"}},
+        {"{'enum':[[1,2],[2],[1,1]],'contains':{'const':1},'maxContains':1}", {"[1,2]"}, {"[2]", "[1,1]"}},
+        {"{'type':['array','null'],'items':{'type':'string'},'contains':{'type':'integer'}}",
+         {"null"},
+         {"[]", "['a']"}},
+    };
+    CHECK_SCHEMAS(cases, &compact);
+}
+
 static void test_combined(void **state) {
     (void)state;
     static const schema_case cases[] = {
@@ -268,9 +302,10 @@ static void test_two(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_members),  cmocka_unit_test(test_counts),       cmocka_unit_test(test_unique),
-        cmocka_unit_test(test_combined), cmocka_unit_test(test_references),   cmocka_unit_test(test_space),
-        cmocka_unit_test(test_in_order), cmocka_unit_test(test_many_members), cmocka_unit_test(test_two)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_members),      cmocka_unit_test(test_counts),
+                                       cmocka_unit_test(test_unique),       cmocka_unit_test(test_contains),
+                                       cmocka_unit_test(test_combined),     cmocka_unit_test(test_references),
+                                       cmocka_unit_test(test_space),        cmocka_unit_test(test_in_order),
+                                       cmocka_unit_test(test_many_members), cmocka_unit_test(test_two)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 
 #include "grammar/schema/alternatives/alternatives.h"
 #include "grammar/schema/alternatives/listed.h"
+#include "grammar/schema/composite/contains.h"
 #include "grammar/schema/composite/members.h"
 #include "grammar/schema/number/multiple.h"
 #include "grammar/schema/number/number.h"
@@ -141,8 +142,29 @@ static gb_expression item_candidate(gb_schema_reader *reader, const gb_terms *te
     return literal ? GB_JOIN(reader, index ? reader->comma : reader->empty, literal, reader->space) : 0;
 }
 
+/* How many items satisfy the schema's `contains`. */
+static size_t count_contained(gb_schema_reader *reader, const json_t *schema, const json_t *array) {
+    const json_t *contained = json_object_get(schema, "contains");
+    const gb_terms terms = {.items = &contained, .count = 1};
+    size_t count = 0;
+    for (size_t i = 0; i < json_array_size(array) && !gb_schema_failed(reader); i++)
+        count += gb_express_literal(reader, &terms, json_array_get(array, i)) != reader->nothing;
+    return count;
+}
+
+static bool lacks_contained(gb_schema_reader *reader, const gb_terms *terms, const json_t *value) {
+    for (size_t i = 0; i < terms->count; i++)
+        if (json_object_get(terms->items[i], "contains") &&
+            is_outside(gb_read_contains(reader, terms->items[i]),
+                       count_contained(reader, terms->items[i], value)))
+            return true;
+    return false;
+}
+
 static gb_expression array_candidate(gb_schema_reader *reader, const gb_terms *terms, const json_t *value) {
     gb_value_parts all = {0};
+    if (lacks_contained(reader, terms, value))
+        return gb_schema_failed(reader) ? 0 : reader->nothing;
     bool is_added =
         gb_parts_add(reader, &all, gb_literal(reader, "[")) && gb_parts_add(reader, &all, reader->space);
     for (size_t i = 0; is_added && i < json_array_size(value); i++)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/memory.h"
 #include "grammar/schema/composite/composite.h"
+#include "grammar/schema/composite/contains.h"
 #include "grammar/schema/composite/items.h"
 #include "grammar/schema/composite/members.h"
 
@@ -88,7 +89,14 @@ gb_expression gb_express_any_items(gb_schema_reader *reader, const gb_terms *ter
 
 gb_expression gb_express_array(gb_schema_reader *reader, const gb_terms *terms) {
     const gb_counts counts = gb_read_counts(reader, terms, "minItems", "maxItems");
-    if (gb_asks_unique(reader, terms) && counts.most > 1)
-        return gb_express_unique(reader, terms, counts);
-    return gb_express_any_items(reader, terms, counts);
+    const bool contains = gb_asks_contains(reader, terms);
+    const bool is_unique = gb_asks_unique(reader, terms) && counts.most > 1;
+    if (gb_schema_failed(reader))
+        return 0;
+    if (is_unique && contains)
+        return gb_schema_fail(reader, terms->items[0], "uniqueItems", GUMBEL_ERROR_UNSUPPORTED,
+                              "it cannot be honoured beside contains");
+    if (contains)
+        return gb_express_containing(reader, terms, counts);
+    return is_unique ? gb_express_unique(reader, terms, counts) : gb_express_any_items(reader, terms, counts);
 }
