@@ -144,11 +144,9 @@ static gb_expression item_candidate(gb_schema_reader *reader, const gb_terms *te
 
 /* How many items satisfy the schema's `contains`. */
 static size_t count_contained(gb_schema_reader *reader, const json_t *schema, const json_t *array) {
-    const json_t *contained = json_object_get(schema, "contains");
-    const gb_terms terms = {.items = &contained, .count = 1};
     size_t count = 0;
-    for (size_t i = 0; i < json_array_size(array) && !gb_schema_failed(reader); i++)
-        count += gb_express_literal(reader, &terms, json_array_get(array, i)) != reader->nothing;
+    for (size_t i = gb_contains_from(schema); i < json_array_size(array) && !gb_schema_failed(reader); i++)
+        count += gb_allows(reader, json_object_get(schema, "contains"), json_array_get(array, i));
     return count;
 }
 

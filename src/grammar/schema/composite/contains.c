@@ -6,8 +6,8 @@
 
 #include "grammar/schema/composite/contained.h"
 #include "grammar/schema/composite/members.h"
-#include "grammar/schema/rewrite/negate.h"
-#include "grammar/schema/rewrite/rewrite.h"
+#include "grammar/schema/negate/negate.h"
+#include "grammar/schema/rewrite/made.h"
 
 enum {
     MOST_COUNTED = 8 /* items that are counted: each subset of them is a state */
@@ -21,6 +21,10 @@ gb_counts gb_read_contains(gb_schema_reader *reader, const json_t *schema) {
     if (!json_object_get(schema, "minContains"))
         counts.least = 1;
     return counts;
+}
+
+size_t gb_contains_from(const json_t *schema) {
+    return (size_t)json_integer_value(json_object_get(schema, GB_CONTAINS_FROM));
 }
 
 bool gb_contains_asks(gb_counts counts) {
@@ -46,31 +50,12 @@ gb_expression gb_express_contained(gb_schema_reader *reader, const gb_terms *ter
     return gb_express_item(reader, terms, index, &(gb_terms){.items = &more, .count = 1});
 }
 
-/* What contains does not allow, made once: terms are known by their pointers. */
-static const json_t *negated(gb_schema_reader *reader, const json_t *schema) {
-    static const char name[] = "maxContains";
-    const json_t *pair[] = {schema, (const json_t *)(uintptr_t)name};
-    const gb_terms key = {.items = pair, .count = 2};
-    uint32_t *known = gb_terms_map_at(&reader->rewritten, &key);
-    if (!known) {
-        gb_schema_no_memory(reader);
-        return NULL;
-    }
-    if (*known)
-        return reader->made[*known - 1].schema;
-    json_t *made = gb_negate(reader, schema, "contains", json_object_get(schema, "contains"));
-    const json_t *kept = made ? gb_keep_schema(reader, made, schema) : NULL;
-    if (kept)
-        *known = (uint32_t)reader->made_count;
-    return kept;
-}
-
 /* Items that do not count: any, or where there may not be too many, those that contains does not allow. */
 static gb_expression other_item(gb_schema_reader *reader, const gb_terms *terms, const json_t *schema,
                                 size_t index, gb_counts contained) {
     if (contained.most == GB_NO_END)
         return gb_express_item(reader, terms, index, NULL);
-    const json_t *others = negated(reader, schema);
+    const json_t *others = gb_negated(reader, json_object_get(schema, "contains"));
     return others ? gb_express_contained(reader, terms, index, others) : 0;
 }
 
@@ -116,7 +101,7 @@ gb_expression gb_express_containing(gb_schema_reader *reader, const gb_terms *te
         content = 0;
     else if (asking.count > 1)
         content = gb_express_groups(reader, terms, &asking, counts);
-    else if (gb_prefix_count(reader, terms) > 0)
+    else if (gb_prefix_count(reader, terms) > 0 || gb_contains_from(asking.items[0]) > 0)
         content = gb_express_beside_prefix(reader, terms, asking.items[0], counts);
     else
         content = gb_express_counted(reader, terms, asking.items[0], 0, counts);

@@ -10,6 +10,9 @@
 /* How many items must satisfy the schema's `contains`; 0 or more where it has none. */
 gb_counts gb_read_contains(gb_schema_reader *reader, const json_t *schema);
 
+/* The index from which on its items count. */
+size_t gb_contains_from(const json_t *schema);
+
 /* Whether one of the terms asks that. */
 bool gb_asks_contains(gb_schema_reader *reader, const gb_terms *terms);
 

@@ -68,7 +68,7 @@ gb_expression gb_express_groups(gb_schema_reader *reader, const gb_terms *terms,
     for (size_t i = 0; i < asking->count; i++) {
         const gb_counts contained = gb_read_contains(reader, asking->items[i]);
         if (i == MOST_ASKS || contained.least != 1 || contained.most != GB_NO_END ||
-            gb_prefix_count(reader, terms))
+            gb_contains_from(asking->items[i]) > 0 || gb_prefix_count(reader, terms))
             return gb_refuse_contains(reader, asking->items[i],
                                       "beside 4 others, or others and counts or a prefix");
     }

@@ -23,10 +23,10 @@ static gb_expression express_prefix(gb_schema_reader *reader, const gb_terms *te
     return gb_parts_join(reader, &parts);
 }
 
-/* What may follow the first `from` items. */
-static gb_expression express_tail(gb_schema_reader *reader, const gb_terms *terms, size_t from,
+/* What may follow the first `from` items; those from `prefix` on, which is not below it, are asked the same.
+ */
+static gb_expression express_tail(gb_schema_reader *reader, const gb_terms *terms, size_t from, size_t prefix,
                                   gb_counts counts) {
-    const size_t prefix = gb_prefix_count(reader, terms);
     gb_expression tail = reader->empty;
     if (counts.most > prefix) {
         const gb_expression rest = gb_express_item(reader, terms, prefix, NULL);
@@ -49,15 +49,16 @@ gb_expression gb_express_beside_prefix(gb_schema_reader *reader, const gb_terms 
                                        gb_counts counts) {
     const gb_counts asked = gb_read_contains(reader, schema);
     const json_t *contained = json_object_get(schema, "contains");
-    const size_t prefix = gb_prefix_count(reader, terms);
+    const size_t first = gb_contains_from(schema), known = gb_prefix_count(reader, terms);
+    const size_t prefix = known > first ? known : first;
     gb_value_parts ways = {0};
     bool is_added = true;
     if (asked.least != 1 || asked.most != GB_NO_END)
         return gb_refuse_contains(reader, schema, "beside counts and a prefix");
-    for (size_t i = 0; i < prefix && i < counts.most && is_added; i++)
+    for (size_t i = first; i < prefix && i < counts.most && is_added; i++)
         is_added = gb_parts_add(reader, &ways,
                                 GB_JOIN(reader, express_prefix(reader, terms, contained, i + 1, i),
-                                        express_tail(reader, terms, i + 1, counts)));
+                                        express_tail(reader, terms, i + 1, prefix, counts)));
     if (is_added && counts.most > prefix) {
         const gb_counts left = {less(counts.least, (uint32_t)prefix), less(counts.most, (uint32_t)prefix)};
         gb_parts_add(reader, &ways,
