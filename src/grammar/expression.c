@@ -118,7 +118,7 @@ gb_expression gb_express_byte_set(gb_expressions *expressions, const uint32_t se
     return gb_add_node(expressions, node, 0);
 }
 
-static bool add_links(gb_expressions *expressions, const gb_expression *items, size_t count) {
+bool gb_add_links(gb_expressions *expressions, const gb_expression *items, size_t count) {
     size_t needed = expressions->link_count + count;
     if (count > GB_MAX_EXPRESSIONS || needed > UINT32_MAX ||
         !gb_grow((void **)&expressions->links, &expressions->link_capacity, needed, sizeof *items)) {
@@ -130,7 +130,7 @@ static bool add_links(gb_expressions *expressions, const gb_expression *items, s
     return true;
 }
 
-static unsigned greatest_depth(gb_expressions *expressions, const gb_expression *items, size_t count) {
+unsigned gb_greatest_depth(gb_expressions *expressions, const gb_expression *items, size_t count) {
     unsigned depth = 0;
     for (size_t i = 0; i < count; i++) {
         unsigned of_item = gb_item_depth(expressions, items[i]);
@@ -141,12 +141,12 @@ static unsigned greatest_depth(gb_expressions *expressions, const gb_expression 
 
 static gb_expression express_list(gb_expressions *expressions, gb_node_kind kind, const gb_expression *items,
                                   size_t count) {
-    unsigned depth = greatest_depth(expressions, items, count);
+    unsigned depth = gb_greatest_depth(expressions, items, count);
     if (count == 1 || expressions->error.status != GUMBEL_OK)
         return expressions->error.status == GUMBEL_OK ? items[0] : 0;
     gb_expression_node node = {
         .kind = (uint16_t)kind, .first = (uint32_t)expressions->link_count, .count = (uint32_t)count};
-    return add_links(expressions, items, count) ? gb_add_node(expressions, node, depth) : 0;
+    return gb_add_links(expressions, items, count) ? gb_add_node(expressions, node, depth) : 0;
 }
 
 gb_expression gb_express_sequence(gb_expressions *expressions, const gb_expression *items, size_t count) {
@@ -187,12 +187,12 @@ gb_expression gb_express_automaton(gb_expressions *expressions, const gb_byte_mo
             expressions, GUMBEL_ERROR_ARGUMENT,
             "grammar: an automaton whose moves are not between its states, in their order");
     const uint32_t first = (uint32_t)expressions->link_count, states = (uint32_t)state_count;
-    bool is_added = add_links(expressions, &states, 1);
+    bool is_added = gb_add_links(expressions, &states, 1);
     for (size_t i = 0; i < state_count && is_added; i++)
-        is_added = add_links(expressions, (uint32_t[]){accepts[i]}, 1);
+        is_added = gb_add_links(expressions, (uint32_t[]){accepts[i]}, 1);
     for (size_t i = 0; i < move_count && is_added; i++) {
         const uint32_t bytes = moves[i].first | (uint32_t)moves[i].last << 8;
-        is_added = add_links(expressions, (uint32_t[]){moves[i].from, moves[i].to, bytes}, GB_MOVE_WORDS);
+        is_added = gb_add_links(expressions, (uint32_t[]){moves[i].from, moves[i].to, bytes}, GB_MOVE_WORDS);
     }
     const gb_expression_node node = {
         .kind = GB_NODE_STATES, .first = first, .count = (uint32_t)expressions->link_count - first};
@@ -201,7 +201,7 @@ gb_expression gb_express_automaton(gb_expressions *expressions, const gb_byte_mo
 
 static gb_expression express_pair(gb_expressions *expressions, gb_node_kind kind, gb_expression a,
                                   gb_expression b) {
-    unsigned depth = greatest_depth(expressions, (gb_expression[]){a, b}, 2);
+    unsigned depth = gb_greatest_depth(expressions, (gb_expression[]){a, b}, 2);
     return gb_add_node(expressions, (gb_expression_node){.kind = (uint16_t)kind, .item = a, .first = b},
                        depth);
 }
@@ -220,40 +220,4 @@ gb_expression gb_express_token(gb_expressions *expressions, uint32_t id) {
 
 gb_expression gb_express_other_token(gb_expressions *expressions, uint32_t id) {
     return gb_add_node(expressions, (gb_expression_node){.kind = GB_NODE_TOKEN, .first = id, .count = 1}, 0);
-}
-
-/* The items that are required first, then the others. */
-static void add_order_items(gb_expressions *expressions, const gb_any_order *any, gb_order *order) {
-    order->first = (uint32_t)expressions->link_count;
-    order->count = (uint32_t)any->count;
-    for (int required = 1; required >= 0; required--)
-        for (size_t i = 0; i < any->count; i++)
-            if (any->items[i].required == (bool)required && add_links(expressions, &any->items[i].item, 1))
-                order->required += (uint32_t)required;
-}
-
-gb_expression gb_express_any_order(gb_expressions *expressions, const gb_any_order *any) {
-    if (any->most < any->least)
-        return gb_expressions_fail(expressions, GUMBEL_ERROR_ARGUMENT,
-                                   "grammar: items in any order, at least %u and at most %u of them",
-                                   any->least, any->most);
-    gb_order order = {.separator = any->separator, .rest = any->rest, .least = any->least, .most = any->most};
-    if (!order.separator)
-        order.separator = gb_express_empty(expressions);
-    if (!order.rest)
-        order.rest = gb_express_nothing(expressions);
-    unsigned depth = greatest_depth(expressions, (gb_expression[]){order.separator, order.rest}, 2);
-    for (size_t i = 0; i < any->count; i++) {
-        unsigned of_item = gb_item_depth(expressions, any->items[i].item);
-        depth = of_item > depth ? of_item : depth;
-    }
-    add_order_items(expressions, any, &order);
-    if (!gb_grow((void **)&expressions->orders, &expressions->order_capacity, expressions->order_count + 1,
-                 sizeof order))
-        return gb_expressions_no_memory(expressions);
-    expressions->orders[expressions->order_count] = order;
-    return gb_add_node(
-        expressions,
-        (gb_expression_node){.kind = GB_NODE_ANY_ORDER, .first = (uint32_t)expressions->order_count++},
-        depth);
 }

@@ -120,6 +120,11 @@ typedef struct gb_any_order_item {
     bool required;
 } gb_any_order_item;
 
+/* Where items[item] stands, items[needed] must stand as well. */
+typedef struct gb_implication {
+    uint32_t item, needed;
+} gb_implication;
+
 /* The members of a JSON object: each item at most once, in any order. */
 typedef struct gb_any_order {
     const gb_any_order_item *items;
@@ -127,9 +132,12 @@ typedef struct gb_any_order {
     gb_expression separator; /* between two of them; 0: nothing */
     gb_expression rest;      /* may stand between the items, any number of times; 0: nothing may */
     uint32_t least, most;    /* how many of items and rest in all; GB_NO_END: no upper limit */
+    const gb_implication *implications;
+    size_t implication_count;
 } gb_any_order;
 
-/* Everything is copied. */
+/* Everything is copied. Errors: ARGUMENT (most below least; an implication of what is no item; beside
+ * implications a `most` below count and a `least` above 1 that those required do not reach). */
 gb_expression gb_express_any_order(gb_expressions *expressions, const gb_any_order *order);
 
 #endif

@@ -45,6 +45,8 @@ typedef struct gb_order {
     uint32_t required;     /* how many of them, which stand first, are required */
     gb_expression separator, rest;
     uint32_t least, most;
+    uint32_t implied,
+        words; /* links[implied + i * words]: the items that i needs, a bit each; 0 words: none */
 } gb_order;
 
 typedef struct gb_byte_set {
@@ -76,11 +78,24 @@ struct gb_expressions {
     gumbel_error error; /* status GUMBEL_OK: none */
 };
 
+/* Whether item i of the order can only stand where item k does. */
+static inline bool gb_order_implies(const gb_expressions *expressions, const gb_order *order, uint32_t i,
+                                    uint32_t k) {
+    const uint32_t *rows = expressions->links + order->implied;
+    return i == k || (order->words && rows[(size_t)i * order->words + k / 32] >> (k % 32) & 1u);
+}
+
 /* Adds a node whose deepest part is as given. 0 on an error. */
 gb_expression gb_add_node(gb_expressions *expressions, gb_expression_node node, unsigned depth);
 
 /* Depth of an item; an item that is none is an error and gives 0. */
 unsigned gb_item_depth(gb_expressions *expressions, gb_expression item);
+
+/* The greatest of their depths. */
+unsigned gb_greatest_depth(gb_expressions *expressions, const gb_expression *items, size_t count);
+
+/* Appends to links. False, with the error, without memory. */
+bool gb_add_links(gb_expressions *expressions, const uint32_t *items, size_t count);
 
 /* Makes running out of memory the error. */
 gb_expression gb_expressions_no_memory(gb_expressions *expressions);

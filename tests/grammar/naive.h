@@ -41,6 +41,9 @@ static ends naive_repeat(const naive *on, const gb_expression_node *node, unsign
 static ends naive_order(const naive *on, const gb_order *order, ends at, uint32_t seen, uint32_t count,
                         unsigned depth) {
     uint32_t required = (1u << order->required) - 1;
+    for (uint32_t i = 0; i < order->count; i++)
+        for (uint32_t k = 0; k < order->count; k++)
+            required |= seen >> i & 1u && gb_order_implies(on->expressions, order, i, k) ? 1u << k : 0;
     ends all = (seen & required) == required && count >= order->least ? at : 0;
     if (!at || count == order->most || count > on->length)
         return all;

@@ -79,6 +79,13 @@ static inline gb_expression random_order(gb_expressions *all, random_state *rand
     order.least = random_below(random, 3);
     if (random_below(random, 2))
         order.most = order.least + random_below(random, 3);
+    gb_implication implications[3];
+    for (uint32_t i = 0; order.count > 1 && i < random_below(random, 4); i++)
+        implications[order.implication_count++] = (gb_implication){
+            random_below(random, (uint32_t)order.count), random_below(random, (uint32_t)order.count)};
+    order.implications = implications;
+    if (order.implication_count && order.least > 1)
+        order.most = GB_NO_END;
     return gb_express_any_order(all, &order);
 }
 

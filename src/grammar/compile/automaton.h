@@ -61,13 +61,19 @@ typedef struct gb_numbers {
 
 #define GB_NO_NUMBER UINT64_MAX
 
-/* Items in any order; those that are required stand first. */
+/* Items in any order; those that are required stand first. Sets of them have a bit for each item, in
+ * gb_set_words(count) words. */
 typedef struct gb_order_part {
     uint32_t first, count, required; /* forks[first, first + count): where the items begin */
     uint32_t separator;              /* state */
     uint32_t rest;                   /* state, or GB_NO_STATE */
     uint32_t least, most;
+    uint32_t implied; /* forks[implied + i * words]: the items that i needs, a bit each; GB_NO_STATE: none */
 } gb_order_part;
+
+static inline uint32_t gb_set_words(uint32_t count) {
+    return (count + 31) / 32;
+}
 
 #define GB_NO_STATE UINT32_MAX
 #define GB_END_STATE 0u

@@ -262,23 +262,58 @@ static void emit_pending_rules(emitter *all) {
 /* ---- Items in any order ----------------------------------------------------------------------------------
  */
 
+/* Whether all that the item needs can be. */
+static bool is_usable(const gb_compiler *compiler, const gb_order *order, uint32_t item) {
+    for (uint32_t k = 0; k < order->count && order->words; k++)
+        if (gb_order_implies(compiler->expressions, order, item, k) &&
+            !gb_has_fact(compiler, compiler->expressions->links[order->first + k], GB_FACT_PRODUCTIVE))
+            return false;
+    return true;
+}
+
+/* The rows of implications between the items that were emitted. */
+static void emit_implications(emitter *all, const gb_order *order, const uint32_t *emitted,
+                              gb_order_part *part) {
+    const uint32_t words = gb_set_words(part->count);
+    uint32_t *rows = allocate_targets(all, (size_t)part->count * words);
+    for (uint32_t i = 0; i < part->count && rows; i++)
+        for (uint32_t k = 0; k < part->count; k++)
+            if (gb_order_implies(all->compiler->expressions, order, emitted[i], emitted[k]))
+                rows[(size_t)i * words + k / 32] |= 1u << (k % 32);
+    if (rows && part->count)
+        part->implied = gb_add_targets(all->automaton, rows, (size_t)part->count * words);
+    gb_free(rows);
+}
+
+static void emit_items(emitter *all, const gb_order *order, gb_order_part *part) {
+    uint32_t *items = allocate_targets(all, order->count), *emitted = allocate_targets(all, order->count);
+    for (uint32_t i = 0; i < order->count && items && emitted; i++) {
+        if (!is_usable(all->compiler, order, i))
+            continue;
+        const uint32_t item =
+            emit(all, all->compiler->expressions->links[order->first + i], GB_END_STATE, false);
+        emitted[part->count] = i;
+        if (item != GB_NO_STATE)
+            items[part->count++] = item;
+    }
+    part->first = items && emitted ? gb_add_targets(all->automaton, items, part->count) : 0;
+    if (emitted && order->words)
+        emit_implications(all, order, emitted, part);
+    gb_free(items);
+    gb_free(emitted);
+}
+
 static uint32_t emit_order(emitter *all, const gb_expression_node *node, uint32_t next, bool nonempty) {
     gb_automaton *automaton = all->automaton;
     const gb_order *order = &all->compiler->expressions->orders[node->first];
-    gb_order_part part = {.required = order->required, .least = order->least, .most = order->most};
-    uint32_t *items = allocate_targets(all, order->count);
-    for (uint32_t i = 0; i < order->count && items; i++) {
-        uint32_t item = emit(all, all->compiler->expressions->links[order->first + i], GB_END_STATE, false);
-        if (item != GB_NO_STATE)
-            items[part.count++] = item;
-    }
+    gb_order_part part = {
+        .required = order->required, .least = order->least, .most = order->most, .implied = GB_NO_STATE};
+    emit_items(all, order, &part);
     part.rest = emit(all, order->rest, GB_END_STATE, false);
     part.separator = emit(all, order->separator, GB_END_STATE, false);
     if (part.separator == GB_NO_STATE && part.most > 1)
         part.most = 1;
     part.least = nonempty && part.least == 0 ? 1 : part.least;
-    part.first = items ? gb_add_targets(automaton, items, part.count) : 0;
-    gb_free(items);
     if (!gb_grow((void **)&automaton->orders, &automaton->order_capacity, automaton->order_count + 1,
                  sizeof part)) {
         automaton->failed = true;

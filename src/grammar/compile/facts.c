@@ -78,22 +78,41 @@ static gb_facts of_rule(const gb_compiler *compiler, const gb_expression_node *n
     return facts;
 }
 
+static bool is_item_productive(const gb_compiler *compiler, const gb_order *order, uint32_t i) {
+    return of_link(compiler, order->first + i).flags & GB_FACT_PRODUCTIVE;
+}
+
+/* Whether item i may stand, with all items that must then stand as well. */
+static bool fits(const gb_compiler *compiler, const gb_order *order, uint32_t i, uint32_t most) {
+    uint32_t needed = 0;
+    if (order->words == 0)
+        return is_item_productive(compiler, order, i) && order->required <= most;
+    for (uint32_t k = 0; k < order->count; k++) {
+        const bool is_needed = gb_order_implies(compiler->expressions, order, i, k);
+        if (is_needed && !is_item_productive(compiler, order, k))
+            return false;
+        needed += is_needed;
+    }
+    return needed <= most;
+}
+
 static gb_facts of_order(const gb_compiler *compiler, const gb_expression_node *node) {
     const gb_order *order = &compiler->expressions->orders[node->first];
-    bool separates = compiler->facts[order->separator].flags & GB_FACT_PRODUCTIVE;
-    bool rest = compiler->facts[order->rest].flags & GB_FACT_PRODUCTIVE;
-    uint32_t required = 0, available = 0;
+    const bool separates = compiler->facts[order->separator].flags & GB_FACT_PRODUCTIVE;
+    const bool rest = compiler->facts[order->rest].flags & GB_FACT_PRODUCTIVE;
+    const uint32_t most = separates || order->most == 0 ? order->most : 1;
+    uint32_t required = 0, fitting = 0;
     for (uint32_t i = 0; i < order->count; i++) {
-        bool productive = of_link(compiler, order->first + i).flags & GB_FACT_PRODUCTIVE;
-        available += productive;
-        required += productive && i < order->required;
+        const bool is_fitting = fits(compiler, order, i, most);
+        fitting += is_fitting;
+        required += is_fitting && i < order->required;
     }
+    const bool enough = order->least <= most && required == order->required && required <= most &&
+                        (rest || fitting >= order->least);
     gb_facts facts = {0};
-    bool enough =
-        required == order->required && required <= order->most && (rest || available >= order->least);
-    if (enough && (separates || (order->required <= 1 && order->least <= 1)))
+    if (enough)
         facts.flags |= GB_FACT_PRODUCTIVE;
-    if (facts.flags & GB_FACT_PRODUCTIVE && order->most > 0 && (rest || available))
+    if (enough && most > 0 && (rest || fitting))
         facts.flags |= GB_FACT_NONEMPTY;
     if (order->required == 0 && order->least == 0)
         facts.flags |= GB_FACT_PRODUCTIVE | GB_FACT_NULLABLE;

@@ -23,6 +23,7 @@ void gb_closure_free(gb_closure *closure) {
     gb_free(closure->visited);
     gb_free(closure->stamps);
     gb_free(closure->scratch);
+    gb_free(closure->missing);
     *closure = (gb_closure){0};
 }
 

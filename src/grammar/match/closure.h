@@ -48,7 +48,8 @@ typedef struct gb_closure {
     uint32_t stamp;
     size_t visited_slots, visited_count, limit;
     uint32_t *scratch; /* a set of items seen */
-    size_t scratch_capacity;
+    uint32_t *missing; /* a set of items that must follow */
+    size_t scratch_capacity, missing_capacity;
     bool failed; /* memory ran out */
     bool full;   /* limit was reached */
 } gb_closure;
@@ -72,6 +73,8 @@ size_t gb_closure_bytes(const gb_closure *closure);
 void gb_begin_count(gb_closure *closure, uint32_t part, uint32_t next, uint32_t frame);
 void gb_pass_gate(gb_closure *closure, const gb_automaton_state *state, uint32_t frame);
 void gb_begin_order(gb_closure *closure, uint32_t part, uint32_t next, uint32_t frame);
+void gb_end_item(gb_closure *closure, gb_frame frame);
+void gb_choose_item(gb_closure *closure, gb_frame frame);
 void gb_pop_frame(gb_closure *closure, uint32_t frame);
 
 /* The number of a frame, or 0 after an error. */
