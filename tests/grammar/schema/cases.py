@@ -131,7 +131,7 @@ HAND_MADE = [
     {"if": {"type": "string"}, "then": {"minLength": 2}, "else": {"type": "integer"}}, {"type": "integer", "if": {"minimum": 10}, "then": {"multipleOf": 10}},
     an_object({"k": {"enum": ["a", "b"]}, "a": WHOLE, "b": TEXT}, ["k"], **{"if": {"properties": {"k": {"const": "a"}}, "required": ["k"]}, "then": {"required": ["a"]}, "else": {"required": ["b"]}}),
     an_object({"a": WHOLE, "b": WHOLE}, dependentRequired={"a": ["b"]}), an_object({"a": WHOLE, "b": WHOLE}, dependentSchemas={"a": {"required": ["b"], "properties": {"b": {"minimum": 5}}}}),
-    an_object({"a": WHOLE, "b": WHOLE}, dependencies={"b": ["a"]}), {"title": "t", "description": "d", "default": 1, "examples": [], "$comment": "c", "type": "integer", "x-more": {}},
+    an_object({"a": WHOLE, "b": WHOLE}, dependencies={"b": ["a"]}), {"type": "object", "maxProperties": 3, "dependentRequired": {"a": ["b"], "b": ["c"], "d": []}, "additionalProperties": WHOLE}, {"title": "t", "description": "d", "default": 1, "examples": [], "$comment": "c", "type": "integer", "x-more": {}},
     {"type": "object", "properties": {"name": TEXT, "age": {"type": "integer", "minimum": 0, "maximum": 150}, "email": {"type": "string", "format": "email"},
      "tags": {"type": "array", "items": TEXT, "maxItems": 5}, "address": an_object({"street": TEXT, "zip": {"type": "string", "pattern": "^\\d{5}$"}}, ["street"])}, "required": ["name", "age"]},
 ]

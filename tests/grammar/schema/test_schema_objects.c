@@ -178,6 +178,56 @@ static void test_combined(void **state) {
     CHECK_SCHEMAS(cases, &compact);
 }
 
+/* Names that require others, which may require more; what is not named is named then. */
+static void test_dependencies(void **state) {
+    (void)state;
+    static const schema_case cases[] = {
+        {"{'type':'object','dependentRequired':{'a':['b'],'b':['c'],'x':[]}}",
+         {"{}", "{'c':1}", "{'b':1,'c':2}", "{'c':1,'a':1,'q':2,'b':1}", "{'x':1}"},
+         {"{'a':1}", "{'b':1}", "{'a':1,'b':1}", "{'a':1,'c':1}", "{'a':1,'b':1,'c':1,'b':1}"}},
+        {"{'type':'object','additionalProperties':{'type':'null'},'dependencies':{'a':['b'],'b':'a'}}",
+         {"{}", "{'a':null,'b':null}"},
+         {"{'a':null}", "{'a':1,'b':null}"}},
+        {"{'type':'object','properties':{'a':true,'b':true,'c':true},'additionalProperties':false,'"
+         "maxProperties':2,'"
+         "dependentRequired':{'a':['b'],'b':['c']}}",
+         {"{}", "{'c':1}", "{'c':1,'b':1}"},
+         {"{'b':1}", "{'a':1", "{'c':1,'a':1"}},
+        {"{'type':'object','properties':{'b':false},'dependentRequired':{'a':['b'],'c':['a']}}",
+         {"{}", "{'x':1}"},
+         {"{'a':1}", "{'c':1}"}},
+        {"{'type':'object','required':['a'],'minProperties':2,'dependentRequired':{'a':['b']},'properties':{'"
+         "b':{'const':1}}}",
+         {"{'a':0,'b':1}"},
+         {"{'a':0}", "{'a':0,'c':1}", "{'b':1}"}},
+        {"{'enum':[{'a':1},{'a':1,'b':2},{'b':1}],'dependencies':{'a':['b']}}",
+         {"{'a':1,'b':2}", "{'b':1}"},
+         {"{'a':1}"}},
+        {"{'type':['object','null'],'required':['a'],'properties':{'b':false},'dependencies':{'a':['b']}}",
+         {"null"},
+         {"{'a':1}"}},
+    };
+    CHECK_SCHEMAS(cases, &compact);
+}
+
+/* Each list is a set of a few bits, not twice as many ways to read the answer. */
+static void test_many_dependencies(void **state) {
+    (void)state;
+    char schema[2000], text[2000];
+    size_t length = (size_t)snprintf(schema, sizeof schema, "{'type':'object','dependencies':{"), written = 1;
+    strcpy(text, "{");
+    for (int i = 0; i < 40; i++) {
+        length += (size_t)snprintf(schema + length, sizeof schema - length, "%s'k%d':['k%d']", i ? "," : "",
+                                   i, i + 1);
+        written += (size_t)snprintf(text + written, sizeof text - written, "%s'k%d':1", i ? "," : "", i);
+    }
+    snprintf(schema + length, sizeof schema - length, "}}");
+    snprintf(text + written, sizeof text - written, ",'k40':1}");
+    const schema_case test = {
+        schema, {"{}", "{'k40':1}", "{'k40':1,'k39':1}", text}, {"{'k39':1}", "{'k0':1}"}};
+    check_schema(&test, &compact);
+}
+
 static void test_references(void **state) {
     (void)state;
     static const schema_case cases[] = {
@@ -302,10 +352,17 @@ static void test_two(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_members),      cmocka_unit_test(test_counts),
-                                       cmocka_unit_test(test_unique),       cmocka_unit_test(test_contains),
-                                       cmocka_unit_test(test_combined),     cmocka_unit_test(test_references),
-                                       cmocka_unit_test(test_space),        cmocka_unit_test(test_in_order),
-                                       cmocka_unit_test(test_many_members), cmocka_unit_test(test_two)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_members),
+                                       cmocka_unit_test(test_counts),
+                                       cmocka_unit_test(test_unique),
+                                       cmocka_unit_test(test_contains),
+                                       cmocka_unit_test(test_combined),
+                                       cmocka_unit_test(test_dependencies),
+                                       cmocka_unit_test(test_many_dependencies),
+                                       cmocka_unit_test(test_references),
+                                       cmocka_unit_test(test_space),
+                                       cmocka_unit_test(test_in_order),
+                                       cmocka_unit_test(test_many_members),
+                                       cmocka_unit_test(test_two)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 #include "grammar/schema/alternatives/alternatives.h"
 #include "grammar/schema/alternatives/listed.h"
 #include "grammar/schema/composite/contains.h"
+#include "grammar/schema/composite/dependencies.h"
 #include "grammar/schema/composite/members.h"
 #include "grammar/schema/number/multiple.h"
 #include "grammar/schema/number/number.h"
@@ -197,6 +198,8 @@ static bool lacks_required(gb_schema_reader *reader, const gb_terms *terms, cons
             if (name && !json_object_get(value, name))
                 return true;
         }
+        if (gb_lacks_dependency(reader, terms->items[i], value))
+            return true;
     }
     return false;
 }

@@ -3,6 +3,7 @@
 #include "grammar/schema/alternatives/candidates.h"
 #include "grammar/schema/arguments.h"
 #include "grammar/schema/composite/composite.h"
+#include "grammar/schema/composite/dependencies.h"
 #include "grammar/schema/composite/in_order.h"
 #include "grammar/schema/composite/members.h"
 #include "grammar/schema/composite/some_member.h"
@@ -26,6 +27,9 @@ typedef struct object_parts {
     gb_terms key_terms;
     gb_any_order_item *items;
     size_t count, required_count;
+    json_t *needs; /* {"a": ["b"]}: names that stand beside others; NULL in order, where they are rewritten */
+    gb_implication *implications;
+    size_t implication_count, implication_capacity;
     bool impossible; /* a required member cannot be */
     gb_expression rest;
 } object_parts;
@@ -66,11 +70,27 @@ static void list_required(object_parts *object, const json_t *schema) {
     }
 }
 
+static void list_needs(object_parts *object, const json_t *schema) {
+    const char *member;
+    json_t *list, *name;
+    size_t i;
+    if (!gb_read_dependencies(object->reader, schema, object->needs))
+        return;
+    json_object_foreach(object->needs, member, list) {
+        if (!json_object_get(object->names, member))
+            list_name(object, member, false);
+        json_array_foreach(list, i, name) if (!json_object_get(object->names, json_string_value(name)))
+            list_name(object, json_string_value(name), false);
+    }
+}
+
 static bool list_names(object_parts *object) {
     for (size_t i = 0; i < object->terms->count; i++)
         list_properties(object, object->terms->items[i]);
     for (size_t i = 0; i < object->terms->count; i++)
         list_required(object, object->terms->items[i]);
+    for (size_t i = 0; i < object->terms->count && object->needs; i++)
+        list_needs(object, object->terms->items[i]);
     if (json_array_size(object->patterns) > MOST_PATTERNS)
         gb_schema_fail(object->reader, object->terms->items[0], "patternProperties", GUMBEL_ERROR_UNSUPPORTED,
                        "more than %d patterns for one object", MOST_PATTERNS);
@@ -134,8 +154,39 @@ static bool add_items(object_parts *object) {
             return false;
         object->required_count += json_is_true(required);
         object->impossible |= member == reader->nothing && json_is_true(required);
-        if (member != reader->nothing)
+        if (member != reader->nothing || json_object_size(object->needs))
             object->items[object->count++] = (gb_any_order_item){member, json_is_true(required)};
+    }
+    return true;
+}
+
+/* Where the name stands among the items, which are all there beside needs. */
+static uint32_t index_of(const object_parts *object, const char *name) {
+    uint32_t index = 0;
+    const char *key;
+    json_t *value;
+    json_object_foreach(object->names, key, value) {
+        if (strcmp(key, name) == 0)
+            break;
+        index++;
+    }
+    return index;
+}
+
+static bool add_implications(object_parts *object) {
+    const char *member;
+    json_t *list, *name;
+    size_t i;
+    json_object_foreach(object->needs, member, list) {
+        const uint32_t item = index_of(object, member);
+        json_array_foreach(list, i, name) {
+            if (!gb_grow((void **)&object->implications, &object->implication_capacity,
+                         object->implication_count + 1, sizeof *object->implications) ||
+                !gb_schema_work(object->reader, object->terms->items[0]))
+                return gb_schema_no_memory(object->reader);
+            object->implications[object->implication_count++] =
+                (gb_implication){item, index_of(object, json_string_value(name))};
+        }
     }
     return true;
 }
@@ -263,6 +314,12 @@ static bool counts_may_fail(const object_parts *object, gb_counts counts) {
     return object->rest != object->reader->nothing && counts.least > object->required_count + 1;
 }
 
+/* Members that come together leave out numbers of members. */
+static bool needs_may_fail(const object_parts *object, gb_counts counts) {
+    const size_t least = object->required_count ? object->required_count : 1;
+    return object->implication_count && counts.most <= object->count && counts.least > least;
+}
+
 static const json_t *schema_with(const object_parts *object, const char *keyword) {
     for (size_t i = 0; i < object->terms->count; i++)
         if (json_object_get(object->terms->items[i], keyword))
@@ -279,8 +336,12 @@ static gb_expression express_arguments(object_parts *object, gb_counts counts) {
         return reader->nothing;
     if (object->count == 0)
         return reader->empty;
-    const gb_any_order order = {
-        .items = object->items, .count = object->count, .least = counts.least, .most = counts.most};
+    const gb_any_order order = {.items = object->items,
+                                .count = object->count,
+                                .least = counts.least,
+                                .most = counts.most,
+                                .implications = object->implications,
+                                .implication_count = object->implication_count};
     return gb_express_any_order(reader->expressions, &order);
 }
 
@@ -289,6 +350,10 @@ static gb_expression express_members(object_parts *object) {
     gb_schema_reader *reader = object->reader;
     const gb_counts counts = gb_read_counts(reader, object->terms, "minProperties", "maxProperties");
     const gb_expression close = gb_literal(reader, "}");
+    if (needs_may_fail(object, counts))
+        return gb_schema_fail(reader, schema_with(object, "minProperties"), "minProperties",
+                              GUMBEL_ERROR_UNSUPPORTED,
+                              "beside maxProperties and members that require others");
     if (object->is_tagged)
         return express_arguments(object, counts);
     if (counts_may_fail(object, counts))
@@ -309,7 +374,9 @@ static gb_expression express_members(object_parts *object) {
                                 .separator = reader->comma,
                                 .rest = object->rest == reader->nothing ? 0 : object->rest,
                                 .least = counts.least,
-                                .most = counts.most};
+                                .most = counts.most,
+                                .implications = object->implications,
+                                .implication_count = object->implication_count};
     return GB_JOIN(reader, gb_express_any_order(reader->expressions, &order), close);
 }
 
@@ -320,14 +387,18 @@ static gb_expression express_object(gb_schema_reader *reader, const gb_terms *te
                            .demands = demands,
                            .is_tagged = is_tagged,
                            .names = json_object(),
-                           .patterns = json_array()};
+                           .patterns = json_array(),
+                           .needs = reader->options.in_order ? NULL : json_object()};
     gb_expression members = 0;
-    if (!object.names || !object.patterns)
+    if (!object.names || !object.patterns || (!object.needs && !reader->options.in_order))
         gb_schema_no_memory(reader);
-    else if (list_names(&object) && add_items(&object) && add_demanded(&object) && add_rest(&object))
+    else if (list_names(&object) && add_items(&object) && add_implications(&object) &&
+             add_demanded(&object) && add_rest(&object))
         members = express_members(&object);
     json_decref(object.names);
     json_decref(object.patterns);
+    json_decref(object.needs);
+    gb_free(object.implications);
     gb_terms_free(&object.key_terms);
     gb_free(object.items);
     return members;

@@ -2,6 +2,7 @@
 #include "grammar/schema/rewrite/rewrite.h"
 
 #include "grammar/common/build_json.h"
+#include "grammar/schema/composite/dependencies.h"
 #include "grammar/schema/negate/negate.h"
 #include "grammar/schema/reader/keywords.h"
 #include "grammar/schema/rewrite/made.h"
@@ -18,6 +19,8 @@ const json_t *gb_excluded(const json_t *schema) {
             return excluded;
     return NULL;
 }
+
+enum { MOST_LISTS = 4 };
 
 static bool is_composite(const json_t *value) {
     return json_is_array(value) || json_is_object(value);
@@ -64,12 +67,35 @@ static json_t *depend(const char *member, json_t *schema) {
                      "required", member, schema);
 }
 
+/* Whether objects look at the dependency themselves, which they do where members have no order. */
+static bool is_left(const gb_schema_reader *reader, const json_t *value) {
+    return (gb_are_names(value) && !reader->options.in_order) ||
+           (json_is_array(value) && json_array_size(value) == 0);
+}
+
+/* In order each list doubles the ways to read an object. */
+static bool check_lists(gb_schema_reader *reader, const json_t *schema, const char *keyword) {
+    size_t lists = 0;
+    const char *member;
+    json_t *value;
+    json_object_foreach(json_object_get(schema, keyword), member, value) lists +=
+        gb_are_names(value) && !is_left(reader, value);
+    return lists <= MOST_LISTS || gb_schema_fail(reader, schema, keyword, GUMBEL_ERROR_UNSUPPORTED,
+                                                 "in order, beside more than %d lists", MOST_LISTS);
+}
+
 /* keyword: of members, each with a list of others that it requires or a schema. */
 static json_t *rewrite_dependencies(gb_schema_reader *reader, const json_t *schema, const char *keyword) {
     const json_t *dependencies = gb_keyword_object(reader, schema, keyword);
     json_t *all = json_array(), *value;
     const char *member;
+    if (!check_lists(reader, schema, keyword)) {
+        json_decref(all);
+        return NULL;
+    }
     json_object_foreach(gb_mutable(dependencies), member, value) {
+        if (is_left(reader, value))
+            continue;
         json_t *required = json_is_string(value)  ? json_pack("{s:[O]}", "required", value)
                            : json_is_array(value) ? json_pack("{s:O}", "required", value)
                                                   : json_incref(value);
