@@ -73,7 +73,7 @@ static gb_expression express_any(gb_schema_reader *reader, const gb_terms *terms
                                  gb_expression express(gb_schema_reader *, const gb_terms *)) {
     gb_alternatives alternatives = {0};
     gb_value_parts any = {0};
-    if (gb_find_alternatives(reader, terms, GB_LOOK_DEPTH, &alternatives))
+    if (gb_find_alternatives(reader, terms, &alternatives))
         for (size_t i = 0; i < alternatives.count && !gb_schema_failed(reader); i++)
             gb_parts_add(reader, &any, express(reader, &alternatives.items[i]));
     gb_alternatives_free(&alternatives);

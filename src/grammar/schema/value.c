@@ -86,7 +86,7 @@ static gb_expression express_key_alternative(gb_schema_reader *reader, const gb_
 
 gb_expression gb_express_keys(gb_schema_reader *reader, const gb_terms *terms) {
     gb_alternatives alternatives = {0};
-    const gb_expression keys = gb_find_alternatives(reader, terms, GB_LOOK_DEPTH, &alternatives)
+    const gb_expression keys = gb_find_alternatives(reader, terms, &alternatives)
                                    ? express_all(reader, &alternatives, express_key_alternative)
                                    : 0;
     gb_alternatives_free(&alternatives);
@@ -125,7 +125,7 @@ static gb_expression wait_for_rule(gb_schema_reader *reader, const gb_terms *ter
 static gb_expression express_new(gb_schema_reader *reader, const gb_terms *terms) {
     gb_alternatives alternatives = {0};
     gb_expression value = 0;
-    if (gb_find_alternatives(reader, terms, GB_LOOK_DEPTH, &alternatives)) {
+    if (gb_find_alternatives(reader, terms, &alternatives)) {
         if (has_composites(reader, &alternatives))
             return wait_for_rule(reader, terms, &alternatives);
         value = express_all(reader, &alternatives, express_alternative);

@@ -284,7 +284,7 @@ gb_expression gb_express_candidate(gb_schema_reader *reader, const gb_terms *ter
 gb_expression gb_express_literal(gb_schema_reader *reader, const gb_terms *terms, const json_t *value) {
     gb_alternatives alternatives = {0};
     gb_expression literal = reader->nothing;
-    if (!gb_find_alternatives(reader, terms, GB_LOOK_DEPTH, &alternatives))
+    if (!gb_find_alternatives(reader, terms, &alternatives))
         literal = 0;
     for (size_t i = 0; literal == reader->nothing && i < alternatives.count; i++)
         literal = gb_express_candidate(reader, &alternatives.items[i], value);

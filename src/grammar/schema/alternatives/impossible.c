@@ -10,10 +10,7 @@
 
 /* Takes the terms of a member or an item, and whether they could be found. */
 static bool is_part_impossible(gb_schema_reader *reader, gb_terms *terms, bool is_found, unsigned look) {
-    gb_alternatives alternatives = {0};
-    const bool is_done = is_found && gb_find_alternatives(reader, terms, look, &alternatives);
-    const bool is_impossible = !is_done || alternatives.count == 0;
-    gb_alternatives_free(&alternatives);
+    const bool is_impossible = !is_found || !gb_has_alternative(reader, terms, look);
     gb_terms_free(terms);
     return is_impossible;
 }

@@ -75,7 +75,7 @@ static bool add_listed(gb_schema_reader *reader, json_t *values, const gb_terms 
 /* Whether the item can have but a few values, which are added. */
 static bool list_values(gb_schema_reader *reader, const gb_terms *item, json_t *values) {
     gb_alternatives alternatives = {0};
-    bool is_listed = gb_find_alternatives(reader, item, GB_LOOK_DEPTH, &alternatives);
+    bool is_listed = gb_find_alternatives(reader, item, &alternatives);
     for (size_t i = 0; is_listed && i < alternatives.count; i++)
         is_listed = add_listed(reader, values, &alternatives.items[i]);
     gb_alternatives_free(&alternatives);
@@ -124,7 +124,7 @@ static bool differ(gb_schema_reader *reader, const gb_terms *terms, size_t first
     gb_terms both = {0};
     const bool is_found = gb_item_terms(reader, terms, first, &both) &&
                           gb_item_terms(reader, terms, second, &both) &&
-                          gb_find_alternatives(reader, &both, GB_LOOK_DEPTH, &common);
+                          gb_find_alternatives(reader, &both, &common);
     const bool differ = is_found && common.count == 0;
     gb_terms_free(&both);
     gb_alternatives_free(&common);

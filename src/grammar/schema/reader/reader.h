@@ -14,7 +14,7 @@
 enum {
     GB_MAX_SCHEMA_BYTES = 16 << 20,
     GB_MAX_SCHEMA_DEPTH = 256,            /* JSON inside JSON */
-    GB_MAX_SCHEMA_WORK = 1 << 20,         /* schemas looked at */
+    GB_MAX_SCHEMA_WORK = 1 << 18,         /* schemas looked at */
     GB_MAX_SCHEMA_ALTERNATIVES = 1 << 16, /* of one value */
     GB_MAX_TRIED = 16                     /* expressions that are kept compiled */
 };
