@@ -86,7 +86,8 @@ static void test_unsupported(void **state) {
     static const refusal refusals[] = {
         {"{'type':'array','items':{'type':'array','uniqueItems':true}}", GUMBEL_ERROR_UNSUPPORTED,
          "'uniqueItems' at #/items/uniqueItems", "cannot be honoured"},
-        {"{'contains':{},'minContains':9}", GUMBEL_ERROR_UNSUPPORTED, "'contains' at #/contains", "8 items"},
+        {"{'contains':{},'minContains':5,'maxItems':9}", GUMBEL_ERROR_UNSUPPORTED, "'contains' at #/contains",
+         "4 items"},
         {"{'unevaluatedProperties':false}", GUMBEL_ERROR_UNSUPPORTED, "'unevaluatedProperties'", ""},
         {"{'unevaluatedItems':false}", GUMBEL_ERROR_UNSUPPORTED, "'unevaluatedItems'", ""},
         {"{'$recursiveRef':'#'}", GUMBEL_ERROR_UNSUPPORTED, "'$recursiveRef'", ""},
@@ -104,8 +105,9 @@ static void test_unsupported(void **state) {
         {"{'type':'string','pattern':'(a)\\\\1'}", GUMBEL_ERROR_UNSUPPORTED, "'pattern' at #/pattern", ""},
         {"{'type':'object','patternProperties':{'(?<!a)':{}}}", GUMBEL_ERROR_UNSUPPORTED,
          "'patternProperties' at #/patternProperties", ""},
-        {"{'type':'object','patternProperties':{'a':{},'b':{},'c':{},'d':{},'e':{},'f':{},'g':{}}}",
-         GUMBEL_ERROR_UNSUPPORTED, "'patternProperties'", "more than 6"},
+        {"{'type':'object','patternProperties':{'a':{},'b':{},'c':{},'d':{},'e':{},'f':{},'g':{},'h':{},'i':{"
+         "}}}",
+         GUMBEL_ERROR_LIMIT, "'patternProperties'", "more than 256 sets"},
         {"{'type':'object','minProperties':3}", GUMBEL_ERROR_UNSUPPORTED,
          "'minProperties' at #/minProperties", "3 members"},
         {"{'type':'number','multipleOf':100001}", GUMBEL_ERROR_UNSUPPORTED, "'multipleOf'", "at most"},
@@ -236,7 +238,9 @@ static void test_no_memory(void **state) {
     (void)state;
     static const char schema[] =
         "{'type':'object','properties':{'a':{'enum':['x','y'],'pattern':'^x'},'b':{'not':{'minimum':3}},"
-        "'c':{'oneOf':[{'type':'null'},{'$ref':'#'}]}},'patternProperties':{'^d':{'multipleOf':7}},"
+        "'c':{'oneOf':[{'type':'null'},{'$ref':'#'}]},'f':{'items':{'enum':['x',1]},'uniqueItems':true},"
+        "'g':{'contains':{'const':1},'maxContains':2,'maxItems':4}},'patternProperties':{'^d':{'multipleOf':"
+        "7}},"
         "'propertyNames':{'maxLength':3},'if':{'required':['a']},'then':{'required':['b']},"
         "'dependentRequired':{'b':['a']},'not':{'properties':{'a':{'const':'x'},'e':{'minLength':1}}}}";
     gumbel_status status = GUMBEL_ERROR_MEMORY;

@@ -46,6 +46,25 @@ static void test_members(void **state) {
     CHECK_SCHEMAS(cases, &compact);
 }
 
+/* More patterns than have all their sets: most of these are of no key. */
+static void test_many_patterns(void **state) {
+    (void)state;
+    static char schema[4000];
+    size_t length =
+        (size_t)snprintf(schema, sizeof schema,
+                         "{'type':'object','additionalProperties':false,'properties':{'p39':{'const':0}},'"
+                         "patternProperties':{'7$':{'minimum':7},'^p.*7$':{'maximum':37}");
+    for (int i = 0; i < 40; i++)
+        length += (size_t)snprintf(schema + length, sizeof schema - length,
+                                   ",'^p%d$':{'type':'integer','maximum':%d}", i, i);
+    snprintf(schema + length, sizeof schema - length, "}}");
+    const schema_case test = {schema,
+                              {"{}", "{'p7':7}", "{'p37':36,'p38':-1,'p39':0}", "{'x7':9}", "{'p57':37}"},
+                              {"{'p7':6}", "{'p7':8}", "{'p37':38}", "{'p38':39}", "{'p40':1}", "{'p39':1}",
+                               "{'p57':38}", "{'p38':'x'}", "{'p':1}"}};
+    check_schema(&test, &compact);
+}
+
 static void test_counts(void **state) {
     (void)state;
     static const schema_case cases[] = {
@@ -111,6 +130,12 @@ static void test_contains(void **state) {
          "1}",
          {"[]", "[9]", "[9,1]"},
          {"[1,2]"}},
+        {"{'type':'array','items':{'type':'integer'},'contains':{'const':1},'minContains':9}",
+         {"[1,1,1,1,1,1,1,1,1]", "[2,1,1,1,1,1,0,1,1,1,1,3,1]"},
+         {"[1,1,1,1,1,1,1,1]", "[2,1,1,1,1,1,1,0,1,1]"}},
+        {"{'type':'array','items':{'const':1},'contains':{'const':1},'minContains':2,'maxContains':3}",
+         {"[1,1]", "[1,1,1]"},
+         {"[1]", "[1,1,1,1]"}},
         {"{'type':'array','contains':{'const':1},'minContains':0}", {"[]", "[2]"}, {"1"}},
         {"{'type':'array','minContains':3,'maxContains':4}", {"[]", "[2]"}, {"1"}},
         {"{'type':'array','prefixItems':[{'type':'integer'},{'type':'string'}],'items':{'type':'integer'},'"
@@ -354,6 +379,7 @@ static void test_two(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_members),
                                        cmocka_unit_test(test_counts),
+                                       cmocka_unit_test(test_many_patterns),
                                        cmocka_unit_test(test_unique),
                                        cmocka_unit_test(test_contains),
                                        cmocka_unit_test(test_combined),

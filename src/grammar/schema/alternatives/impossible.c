@@ -3,6 +3,7 @@
 
 #include "grammar/schema/alternatives/alternatives.h"
 #include "grammar/schema/alternatives/candidates.h"
+#include "grammar/schema/composite/contains.h"
 #include "grammar/schema/composite/members.h"
 #include "grammar/schema/number/number.h"
 #include "grammar/schema/reader/keywords.h"
@@ -15,11 +16,26 @@ static bool is_part_impossible(gb_schema_reader *reader, gb_terms *terms, bool i
     return is_impossible;
 }
 
+/* Whether no item can be as contains asks, of which one has to be. */
+static bool is_contained_impossible(gb_schema_reader *reader, const gb_terms *terms, const json_t *schema,
+                                    unsigned look) {
+    gb_terms item = {0};
+    if (gb_read_contains(reader, schema).least == 0 || gb_prefix_count(reader, terms) > 0)
+        return false;
+    const bool is_found =
+        gb_item_terms(reader, terms, 0, &item) &&
+        (gb_terms_add(&item, json_object_get(schema, "contains")) || gb_schema_no_memory(reader));
+    return is_part_impossible(reader, &item, is_found, look - 1);
+}
+
 static bool is_array_impossible(gb_schema_reader *reader, const gb_terms *terms, unsigned look) {
     const gb_counts counts = gb_read_counts(reader, terms, "minItems", "maxItems");
     const size_t prefix = gb_prefix_count(reader, terms);
     if (counts.most < counts.least)
         return true;
+    for (size_t i = 0; look > 0 && i < terms->count; i++)
+        if (is_contained_impossible(reader, terms, terms->items[i], look))
+            return true;
     for (size_t i = 0; look > 0 && i < counts.least && i <= prefix; i++) {
         gb_terms item = {0};
         const bool is_found = gb_item_terms(reader, terms, i, &item);

@@ -10,7 +10,7 @@
 #include "grammar/schema/rewrite/made.h"
 
 enum {
-    MOST_COUNTED = 8 /* items that are counted: each subset of them is a state */
+    MOST_COUNTED = 4 /* items that are counted in any order: each subset of them is a state */
 };
 
 gb_counts gb_read_contains(gb_schema_reader *reader, const json_t *schema) {
@@ -80,14 +80,39 @@ static gb_expression express_mixed(gb_schema_reader *reader, gb_expression count
     return order.count || has_rest ? gb_express_any_order(reader->expressions, &order) : reader->empty;
 }
 
+/* Where nothing else is counted: each item that counts behind any number of others. */
+static gb_expression express_in_turn(gb_schema_reader *reader, gb_expression counted, gb_expression other,
+                                     gb_counts contained) {
+    gb_expressions *expressions = reader->expressions;
+    const bool has_others = counted && other && other != reader->nothing;
+    const gb_expression before =
+        has_others ? gb_express_repeat(expressions, GB_JOIN(reader, other, reader->comma), 0, GB_NO_END)
+                   : reader->empty;
+    const gb_expression behind =
+        has_others ? gb_express_repeat(expressions, GB_JOIN(reader, reader->comma, other), 0, GB_NO_END)
+                   : reader->empty;
+    const uint32_t least = contained.least - 1;
+    const uint32_t most = contained.most == GB_NO_END ? least : contained.most - 1;
+    if (!counted || !other)
+        return 0;
+    if (counted == reader->nothing || contained.most < contained.least)
+        return reader->nothing;
+    const gb_expression next = GB_JOIN(reader, before, counted);
+    return GB_JOIN(reader, next,
+                   gb_express_repeat(expressions, GB_JOIN(reader, reader->comma, next), least, most), behind);
+}
+
 gb_expression gb_express_counted(gb_schema_reader *reader, const gb_terms *terms, const json_t *schema,
                                  size_t index, gb_counts counts) {
     const gb_counts contained = gb_read_contains(reader, schema);
+    const gb_expression counted =
+        gb_express_contained(reader, terms, index, json_object_get(schema, "contains"));
+    const gb_expression other = other_item(reader, terms, schema, index, contained);
+    if (contained.least > 0 && counts.least <= contained.least && counts.most == GB_NO_END)
+        return express_in_turn(reader, counted, other, contained);
     if ((contained.most == GB_NO_END ? contained.least : contained.most) > MOST_COUNTED)
-        return gb_refuse_contains(reader, schema, "of more than 8 items");
-    return express_mixed(reader,
-                         gb_express_contained(reader, terms, index, json_object_get(schema, "contains")),
-                         other_item(reader, terms, schema, index, contained), contained, counts);
+        return gb_refuse_contains(reader, schema, "of more than 4 items beside minItems or maxItems");
+    return express_mixed(reader, counted, other, contained, counts);
 }
 
 gb_expression gb_express_containing(gb_schema_reader *reader, const gb_terms *terms, gb_counts counts) {

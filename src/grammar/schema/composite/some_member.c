@@ -31,6 +31,7 @@ static bool add_name(choice *all, const char *name) {
 }
 
 static bool list_names(choice *all, const gb_terms *terms) {
+    static const char *const dependencies[] = {"dependentRequired", "dependencies"};
     const char *name;
     json_t *value;
     for (size_t i = 0; i < terms->count; i++) {
@@ -38,6 +39,12 @@ static bool list_names(choice *all, const gb_terms *terms) {
         json_object_foreach(json_object_get(terms->items[i], "properties"), name, value) {
             if (!add_name(all, name))
                 return false;
+        }
+        for (size_t k = 0; k < sizeof dependencies / sizeof dependencies[0]; k++) {
+            json_object_foreach(json_object_get(terms->items[i], dependencies[k]), name, value) {
+                if (!add_name(all, name))
+                    return false;
+            }
         }
         for (size_t k = 0; k < json_array_size(required); k++)
             if (json_is_string(json_array_get(required, k)) &&

@@ -22,6 +22,9 @@ gb_expression gb_express_format(gb_schema_reader *reader, const json_t *schema, 
 
 /* Whether the text is one of the regular expression's, which may be of any of these functions. */
 bool gb_expression_has(gb_schema_reader *reader, gb_expression expression, const char *text, size_t length);
+
+/* Whether it has no text at all. True as well after an error. */
+bool gb_expression_is_empty(gb_schema_reader *reader, gb_expression expression);
 void gb_free_tried(gb_schema_reader *reader);
 
 #endif

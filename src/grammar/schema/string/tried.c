@@ -32,6 +32,13 @@ static gb_tried *tried_of(gb_schema_reader *reader, gb_expression expression) {
     return tried;
 }
 
+bool gb_expression_is_empty(gb_schema_reader *reader, gb_expression expression) {
+    if (gb_schema_failed(reader))
+        return true;
+    gb_tried *tried = tried_of(reader, expression);
+    return (!tried->is_compiled && !compile(reader, tried)) || !tried->grammar;
+}
+
 void gb_free_tried(gb_schema_reader *reader) {
     for (size_t i = 0; i < GB_MAX_TRIED; i++)
         gb_grammar_destroy(reader->tried[i].grammar);
