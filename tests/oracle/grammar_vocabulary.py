@@ -60,6 +60,26 @@ def bundled(path):
     return Vocabulary(tokens, special)
 
 
+def of_gguf(path):
+    """That of a GGUF file; needs the package gguf."""
+    from gguf import GGUFReader
+    fields = GGUFReader(path).fields
+    byte_level = fields["tokenizer.ggml.model"].contents() == "gpt2"
+    characters, tokens = byte_characters(), []
+    kinds = fields["tokenizer.ggml.token_type"].contents()
+    for spelling, kind in zip(fields["tokenizer.ggml.tokens"].contents(), kinds):
+        byte = re.fullmatch("<0x([0-9A-F]{2})>", spelling)
+        if byte:
+            tokens.append(bytes([int(byte[1], 16)]))
+        elif byte_level and all(c in characters for c in spelling):
+            tokens.append(bytes(characters[c] for c in spelling))
+        else:
+            tokens.append(spelling.replace("\u2581", " ").encode())
+    end = fields["tokenizer.ggml.eos_token_id"].contents()
+    special = [end] + [i for i, kind in enumerate(kinds) if kind not in (1, 4, 6) and i != end]
+    return Vocabulary(tokens, special)
+
+
 def synthetic(size, seed=1):
     draw = random.Random(seed)
     tokens = {bytes([b]): None for b in range(256)}
