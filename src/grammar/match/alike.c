@@ -48,12 +48,12 @@ static bool make_room(uint32_t **items, size_t *count, size_t index) {
     return true;
 }
 
-/* The count that stands for this one within the bytes of a token. */
+/* The value that stands for this count within the bytes of a token. */
 static uint32_t alike_count(const gb_count *part, uint32_t count, uint32_t longest) {
     const uint64_t reach = (uint64_t)count + longest;
     if (count < part->least)
-        return reach + part->below <= part->least ? 0 : count;
-    return part->most != GB_NO_END && reach + part->above <= part->most ? part->least : count;
+        return reach + part->below <= part->least ? GB_FAR_BELOW : count;
+    return part->most != GB_NO_END && reach + part->above <= part->most ? GB_FAR_WITHIN : count;
 }
 
 static gb_frame frame_at(const gb_configurations *configurations, uint32_t number) {

@@ -28,6 +28,14 @@ typedef struct gb_frame {
     uint32_t kind, part, value;
 } gb_frame;
 
+/* Values of counted frames that stand for all those from where no token reaches a bound. They do not grow. */
+#define GB_FAR_BELOW (UINT32_MAX - 1)
+#define GB_FAR_WITHIN UINT32_MAX
+
+static inline bool gb_is_far(uint32_t value) {
+    return value == GB_FAR_BELOW || value == GB_FAR_WITHIN;
+}
+
 static inline bool gb_is_counted(const gb_frame *frame) {
     return frame->kind == GB_FRAME_COUNT || frame->kind == GB_FRAME_UNITS;
 }

@@ -24,12 +24,24 @@ static gb_frame frame_at(const gb_closure *closure, uint32_t number) {
 /* ---- Counted repeats -------------------------------------------------------------------------------------
  */
 
+/* The count of a frame; one of those that a value far from the bounds stands for. */
+static uint32_t count_of(const gb_count *part, uint32_t value) {
+    if (value == GB_FAR_BELOW)
+        return 0;
+    return value == GB_FAR_WITHIN ? part->least : value;
+}
+
+static bool may_count(const gb_count *part, uint32_t value) {
+    return !gb_is_far(value) && value < part->last;
+}
+
 /* As many items as frame.value are complete. */
 static void go_on_counting(gb_closure *closure, gb_frame frame) {
     const gb_count *part = &closure->automaton->counts[frame.part];
-    if (frame.value >= part->least)
+    const uint32_t count = count_of(part, frame.value);
+    if (count >= part->least)
         gb_closure_add(closure, frame.next, frame.parent);
-    if (frame.value < part->most)
+    if (count < part->most)
         gb_closure_add(closure, part->item, gb_frame_number(closure, frame));
 }
 
@@ -45,7 +57,7 @@ void gb_begin_count(gb_closure *closure, uint32_t part, uint32_t next, uint32_t 
 }
 
 static void end_counted(gb_closure *closure, gb_frame frame) {
-    frame.value += frame.value < closure->automaton->counts[frame.part].last;
+    frame.value += may_count(&closure->automaton->counts[frame.part], frame.value);
     go_on_counting(closure, frame);
 }
 
@@ -53,7 +65,8 @@ static void end_counted(gb_closure *closure, gb_frame frame) {
  */
 
 static void end_units(gb_closure *closure, gb_frame frame) {
-    if (frame.value >= closure->automaton->counts[frame.part].least)
+    const gb_count *part = &closure->automaton->counts[frame.part];
+    if (count_of(part, frame.value) >= part->least)
         gb_closure_add(closure, frame.next, frame.parent);
 }
 
@@ -73,11 +86,11 @@ void gb_pass_gate(gb_closure *closure, const gb_automaton_state *state, uint32_t
     const gb_gate *gate = &automaton->gates[state->argument];
     gb_frame frame = frame_at(closure, number);
     const gb_count *part = &automaton->counts[frame.part];
-    const bool counts = gate->ends_unit && frame.value < part->last;
-    if (gate->ends_unit && frame.value == part->most)
+    const bool counts = gate->ends_unit && may_count(part, frame.value);
+    if (gate->ends_unit && count_of(part, frame.value) == part->most)
         return;
     frame.value += counts;
-    if (can_end(automaton, gate, part, frame.value))
+    if (can_end(automaton, gate, part, count_of(part, frame.value)))
         gb_closure_add(closure, state->next, counts ? gb_frame_number(closure, frame) : number);
 }
 
