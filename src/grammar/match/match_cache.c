@@ -27,6 +27,7 @@ static uint64_t work_of(const gb_matcher_options *options) {
 static void free_cache(gb_match_cache *cache) {
     gb_configurations_free(&cache->configurations);
     gb_plain_runs_free(&cache->plain_runs);
+    gb_plain_states_free(&cache->plain_states);
     gb_alike_free(&cache->alike);
     gb_mask_cache_free(&cache->masks);
     gb_free(cache->end_tokens);

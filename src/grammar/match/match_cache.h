@@ -12,6 +12,7 @@
 #include "grammar/match/configurations.h"
 #include "grammar/match/mask_cache.h"
 #include "grammar/match/plain_runs.h"
+#include "grammar/match/plain_states.h"
 #include "grammar/matcher.h"
 
 #include <pthread.h>
@@ -34,6 +35,7 @@ typedef struct gb_match_cache {
     size_t bound; /* cache_bytes, or more where the histories alone take more */
     gb_configurations configurations;
     gb_plain_runs plain_runs;
+    gb_plain_states plain_states;
     gb_alike alike;
     gb_mask_cache masks;
     gb_matcher *matchers; /* all that use it */

@@ -53,6 +53,8 @@ static void walk_slices(gb_match_cache *cache, uint32_t configuration, unsigned 
 
 /* Slices that are allowed whole; they come first. */
 static unsigned whole_slices(gb_match_cache *cache, uint32_t configuration) {
+    if (gb_allows_plain_texts(&cache->plain_states, &cache->configurations, configuration))
+        return GB_SLICE_COUNT - 1;
     uint32_t longest = gb_slice_lengths[GB_SLICE_COUNT - 3];
     uint32_t run = gb_find_plain_run(&cache->plain_runs, &cache->configurations, configuration, longest);
     unsigned slices = 0;
