@@ -146,7 +146,6 @@ static gb_expression express_root(gb_schema_reader *reader) {
         return gb_expressions_fail(reader->expressions, GUMBEL_ERROR_LIMIT, "schema: nested deeper than %d",
                                    GB_MAX_SCHEMA_DEPTH);
     reader->draft = draft_of(reader->root);
-    reader->has_inner_ids = gb_schema_has_inner_ids(reader);
     reader->nothing = gb_express_nothing(reader->expressions);
     choose_prefix(reader);
     express_parts(reader);

@@ -21,7 +21,7 @@ gb_keyword_kind gb_keyword_kind_of(const gb_schema_reader *reader, const char *k
 #undef GB_KEYWORD
     };
     for (size_t i = 0; i < sizeof keywords / sizeof keywords[0]; i++)
-        if (strcmp(keywords[i].name, keyword) == 0)
+        if (keywords[i].name[0] == keyword[0] && strcmp(keywords[i].name, keyword) == 0)
             return kind_in(reader->draft, keywords[i].kind, keywords[i].draft);
     return strncmp(keyword, "x-", 2) == 0 ? GB_KEYWORD_ANNOTATION : GB_KEYWORD_UNKNOWN;
 }

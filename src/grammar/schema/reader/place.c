@@ -3,6 +3,7 @@
 
 #include "base/byte_buffer.h"
 #include "grammar/schema/reader/keywords.h"
+#include "grammar/schema/reader/resources.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,60 +46,47 @@ static bool holds_values(const char *keyword) {
            !strcmp(keyword, "example") || !strcmp(keyword, "examples");
 }
 
-static bool is_base(const json_t *value) {
-    const char *text = json_string_value(value);
-    return text && text[0] != '#';
-}
-
-/* The first schema that the function is true of. */
-static const json_t *search(const json_t *value, bool is_sought(const json_t *, const void *),
-                            const void *user) {
+const json_t *gb_schema_search(const json_t *value, bool is_sought(const json_t *, const void *),
+                               const void *user) {
     const char *key;
     json_t *member;
     size_t i;
     if (json_is_object(value) && is_sought(value, user))
         return value;
     json_object_foreach(gb_mutable(value), key, member) {
-        const json_t *found = holds_values(key) ? NULL : search(member, is_sought, user);
+        const json_t *found = holds_values(key) ? NULL : gb_schema_search(member, is_sought, user);
         if (found)
             return found;
     }
     json_array_foreach(gb_mutable(value), i, member) {
-        const json_t *found = search(member, is_sought, user);
+        const json_t *found = gb_schema_search(member, is_sought, user);
         if (found)
             return found;
     }
     return NULL;
 }
 
-/* The keyword that names a schema. */
-static const char *id_keyword(const gb_schema_reader *reader) {
-    return reader->draft <= 4 ? "id" : "$id";
-}
-
-static bool is_inner_base(const json_t *schema, const void *user) {
-    const gb_schema_reader *reader = user;
-    return schema != reader->root && is_base(json_object_get(schema, id_keyword(reader)));
-}
-
-bool gb_schema_has_inner_ids(const gb_schema_reader *reader) {
-    return search(reader->root, is_inner_base, reader) != NULL;
-}
-
 static bool is_text(const json_t *value, const char *text) {
     return json_is_string(value) && strcmp(json_string_value(value), text) == 0;
 }
 
-/* user: "#name". */
+typedef struct anchor {
+    gb_schema_reader *reader;
+    const json_t *resource;
+    const char *fragment; /* "#name" */
+} anchor;
+
+/* Whether a schema of the resource, and of none within, has the name. */
 static bool has_anchor(const json_t *schema, const void *user) {
-    const char *fragment = user;
-    return is_text(json_object_get(schema, "$anchor"), fragment + 1) ||
-           is_text(json_object_get(schema, "$dynamicAnchor"), fragment + 1) ||
-           is_text(json_object_get(schema, "$id"), fragment) ||
-           is_text(json_object_get(schema, "id"), fragment);
+    const anchor *sought = user;
+    const bool is_named = is_text(json_object_get(schema, "$anchor"), sought->fragment + 1) ||
+                          is_text(json_object_get(schema, "$dynamicAnchor"), sought->fragment + 1) ||
+                          is_text(json_object_get(schema, gb_id_keyword(sought->reader)), sought->fragment);
+    return is_named && gb_resource_of(sought->reader, schema) == sought->resource;
 }
 
-/* Takes the next step of a pointer, which begins behind its '/', undoing %XX, ~0 and ~1. */
+/* Takes the next step of a pointer, which begins behind its '/', undoing %: gb_schema_search(member, ~0 and
+ * ~1. */
 static const char *next_step(const char *at, gb_byte_buffer *step) {
     step->size = 0;
     while (*at && *at != '/') {
@@ -133,15 +121,31 @@ static const json_t *follow_pointer(gb_schema_reader *reader, const json_t *valu
     return value;
 }
 
-/* The part of the reference from '#' on, if it is one to this document: alone, or behind the root's own $id.
- */
-static const char *fragment_of(const gb_schema_reader *reader, const char *reference) {
-    const char *id = json_string_value(json_object_get(reader->root, id_keyword(reader)));
-    const char *hash = strchr(reference, '#');
-    const size_t length = hash ? (size_t)(hash - reference) : strlen(reference);
-    if (length == 0 || (id && strcspn(id, "#") == length && strncmp(id, reference, length) == 0))
-        return hash ? hash : "#";
-    return NULL;
+/* The resource that a reference with this length before its '#' means; NULL: it is in another document. */
+static const json_t *refer_resource(gb_schema_reader *reader, const json_t *schema, const char *reference,
+                                    size_t length) {
+    const bool is_made = !gb_is_of_document(&reader->places, reader->root, schema);
+    const json_t *from = gb_resource_of(reader, is_made ? gb_schema_source(reader, schema) : schema);
+    return length ? gb_find_resource(reader, from, reference, length) : from;
+}
+
+typedef struct anchors {
+    const char *name;
+    size_t *count;
+} anchors;
+
+static bool count_anchor(const json_t *schema, const void *user) {
+    const anchors *all = user;
+    *all->count += is_text(json_object_get(schema, "$dynamicAnchor"), all->name);
+    return false;
+}
+
+/* Where several schemas have the anchor, which one is meant depends on the way to the reference. */
+static bool is_dynamic(const gb_schema_reader *reader, const char *keyword, const char *fragment) {
+    size_t count = 0;
+    if (strcmp(keyword, "$dynamicRef") == 0)
+        gb_schema_search(reader->root, count_anchor, &(anchors){fragment + 1, &count});
+    return count > 1;
 }
 
 const json_t *gb_schema_refer(gb_schema_reader *reader, const json_t *schema, const char *keyword) {
@@ -150,17 +154,19 @@ const json_t *gb_schema_refer(gb_schema_reader *reader, const json_t *schema, co
         gb_schema_fail(reader, schema, keyword, GUMBEL_ERROR_FORMAT, "expected a string");
         return NULL;
     }
-    const char *fragment = fragment_of(reader, reference);
-    if (!fragment || reader->has_inner_ids) {
+    const size_t length = strcspn(reference, "#");
+    const char *fragment = reference[length] ? reference + length : "#";
+    const json_t *resource = refer_resource(reader, schema, reference, length);
+    if (!resource || is_dynamic(reader, keyword, fragment)) {
         gb_schema_fail(reader, schema, keyword, GUMBEL_ERROR_UNSUPPORTED,
-                       fragment ? "'%s' in a schema that has an $id within; put what it means under $defs"
+                       resource ? "several schemas have the anchor of '%s'"
                                 : "'%s' is in another document; put what it means under $defs",
                        reference);
         return NULL;
     }
     const json_t *found = fragment[1] == 0 || fragment[1] == '/'
-                              ? follow_pointer(reader, reader->root, fragment + 1)
-                              : search(reader->root, has_anchor, fragment);
+                              ? follow_pointer(reader, resource, fragment + 1)
+                              : gb_schema_search(resource, has_anchor, &(anchor){reader, resource, fragment});
     if (!found)
         gb_schema_fail(reader, schema, keyword, GUMBEL_ERROR_FORMAT, "nothing is at '%s'", reference);
     return found;

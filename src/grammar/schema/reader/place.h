@@ -12,8 +12,9 @@
 void gb_schema_place(gb_schema_reader *reader, const json_t *schema, const char *keyword, char *text,
                      size_t size);
 
-/* Whether a schema inside the document has an $id (in draft 4: id) that gives it another base. */
-bool gb_schema_has_inner_ids(const gb_schema_reader *reader);
+/* The first schema of a document that the function is true of; what enum, const and the like hold is none. */
+const json_t *gb_schema_search(const json_t *value, bool is_sought(const json_t *, const void *),
+                               const void *user);
 
 /* Whether arrays and objects nest deeper than GB_MAX_SCHEMA_DEPTH. */
 bool gb_schema_is_deep(const json_t *root);

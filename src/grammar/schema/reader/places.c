@@ -11,6 +11,7 @@
 enum { MOST_PLACES = 1 << 20 }; /* of a document of many more no errors name the rest */
 
 typedef struct gb_document_place {
+    const json_t *value;
     const char *key; /* in its parent, an object; NULL: index says where */
     size_t index;
     size_t parent;
@@ -49,6 +50,7 @@ static void walk(gb_places *places, const json_t *value, gb_document_place place
     const char *key;
     json_t *member;
     const size_t number = places->count;
+    place.value = value;
     if (number == MOST_PLACES || !add(places, value, place))
         return;
     json_object_foreach(gb_mutable(value), key,
@@ -114,6 +116,11 @@ void gb_append_place(gb_places *places, const json_t *root, const json_t *value,
 
 bool gb_is_of_document(gb_places *places, const json_t *root, const json_t *value) {
     return number_of(places, root, value) < places->count;
+}
+
+const json_t *gb_parent_of(gb_places *places, const json_t *root, const json_t *value) {
+    const size_t number = number_of(places, root, value);
+    return number < places->count && number > 0 ? places->places[places->places[number].parent].value : NULL;
 }
 
 void gb_places_free(gb_places *places) {

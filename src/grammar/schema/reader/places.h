@@ -23,6 +23,9 @@ void gb_append_place(gb_places *places, const json_t *root, const json_t *value,
 /* Whether the value is one of the document, and not of a schema that was made of it. */
 bool gb_is_of_document(gb_places *places, const json_t *root, const json_t *value);
 
+/* The object or array of the document that the value stands in; NULL: in none. */
+const json_t *gb_parent_of(gb_places *places, const json_t *root, const json_t *value);
+
 /* One step of a pointer. */
 void gb_append_step(gb_byte_buffer *path, const char *name);
 

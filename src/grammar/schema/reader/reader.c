@@ -15,7 +15,7 @@ gb_expression gb_schema_no_memory(gb_schema_reader *reader) {
     return gb_expressions_fail(reader->expressions, GUMBEL_ERROR_MEMORY, "schema: no memory to read it");
 }
 
-static const json_t *source_of(const gb_schema_reader *reader, const json_t *schema) {
+const json_t *gb_schema_source(const gb_schema_reader *reader, const json_t *schema) {
     for (size_t i = reader->made_count; i-- > 0;)
         if (reader->made[i].schema == schema)
             schema = reader->made[i].source;
@@ -31,7 +31,7 @@ gb_expression gb_schema_fail(gb_schema_reader *reader, const json_t *schema, con
     va_start(arguments, format);
     vsnprintf(reason, sizeof reason, format, arguments);
     va_end(arguments);
-    gb_schema_place(reader, source_of(reader, schema), keyword, place, sizeof place);
+    gb_schema_place(reader, gb_schema_source(reader, schema), keyword, place, sizeof place);
     return keyword ? gb_expressions_fail(reader->expressions, status, "schema: \"%s\" at %s: %s", keyword,
                                          place, reason)
                    : gb_expressions_fail(reader->expressions, status, "schema: at %s: %s", place, reason);

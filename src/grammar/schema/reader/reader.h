@@ -68,7 +68,6 @@ typedef struct gb_schema_reader {
     unsigned draft; /* that $schema of the document names: 3, 4, 6, 7, 2019, 2020; without one the last */
     json_t *big_integers;   /* of root (big_integers.h); NULL: there are none */
     gb_places places;       /* of schemas in root */
-    bool has_inner_ids;     /* a schema within has a base of its own, so that a $ref may mean another place */
     char rule_prefix[40];   /* of the names of this reader's rules */
     gb_terms_map values;    /* terms -> the expression of their values */
     gb_terms_map rewritten; /* the schema and the name of what was rewritten -> index in made + 1 */
@@ -100,6 +99,9 @@ typedef struct gb_schema_reader {
  * NULL. Returns 0. */
 gb_expression gb_schema_fail(gb_schema_reader *reader, const json_t *schema, const char *keyword,
                              gumbel_status status, const char *format, ...) GB_PRINTF(5, 6);
+
+/* The schema of the document that this one was made of; itself where it is of the document. */
+const json_t *gb_schema_source(const gb_schema_reader *reader, const json_t *schema);
 
 gb_expression gb_schema_no_memory(gb_schema_reader *reader);
 bool gb_schema_failed(const gb_schema_reader *reader);
