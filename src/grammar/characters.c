@@ -1,117 +1,177 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sets of Unicode characters as expressions over bytes. UTF-8 is a tree: below a lead byte, each continuation
- * byte chooses one of 64 parts. Parts that are equal become one expression, so that the result stays small.
+ * Sets of Unicode characters as automata over the bytes of UTF-8, which is a tree: below a lead byte, each
+ * continuation byte chooses one of 64 parts. Parts that are equal become one state.
  */
 #include "base/memory.h"
 #include "grammar/nodes.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-#define BLOCKS (0x110000u / 64)
+/* Moves of one state. */
+typedef struct place {
+    gb_byte_move moves[256];
+    size_t count;
+} place;
 
-typedef struct characters {
-    gb_expressions *expressions;
-    uint64_t *blocks;                    /* 64 code points each */
-    gb_expression of_block[BLOCKS];      /* of the last byte; 0 where none of the block is in the set */
-    gb_expression of_group[BLOCKS / 64]; /* of the last two bytes */
-} characters;
+/* States in the order in which they are made: each after those that it leads to. */
+typedef struct builder {
+    gb_character_range *ranges; /* by where they begin; those before `range` are done */
+    size_t range_count, range;
+    gb_byte_move *moves;
+    size_t move_count, move_capacity;
+    uint32_t *starts; /* of each state: its first move */
+    size_t state_count, start_capacity;
+    bool failed; /* memory ran out */
+} builder;
 
-static void add_range(uint64_t *blocks, uint32_t first, uint32_t last) {
-    for (uint32_t block = first / 64; block <= last / 64; block++) {
-        uint64_t bits = UINT64_MAX;
-        if (block == first / 64)
-            bits &= UINT64_MAX << (first % 64);
-        if (block == last / 64)
-            bits &= UINT64_MAX >> (63 - last % 64);
-        blocks[block] |= bits;
+enum { END = 0 }; /* the state behind a character */
+
+/* A part of the tree: characters from `first` on, `span` of them below each byte from `byte` on. */
+typedef struct part {
+    uint32_t first, span, byte;
+} part;
+
+static void add_move(place *at, uint32_t first, uint32_t last, uint32_t to) {
+    gb_byte_move *before = at->count ? &at->moves[at->count - 1] : NULL;
+    if (before && before->to == to && before->last + 1u == first)
+        before->last = (uint8_t)last;
+    else
+        at->moves[at->count++] = (gb_byte_move){.to = to, .first = (uint8_t)first, .last = (uint8_t)last};
+}
+
+static bool has_moves(const builder *all, uint32_t state, const place *at) {
+    const uint32_t first = all->starts[state], end = all->starts[state + 1];
+    if (end - first != at->count)
+        return false;
+    for (size_t i = 0; i < at->count; i++) {
+        const gb_byte_move *a = &all->moves[first + i], *b = &at->moves[i];
+        if (a->to != b->to || a->first != b->first || a->last != b->last)
+            return false;
+    }
+    return true;
+}
+
+/* The state of these moves. */
+static uint32_t state_of(builder *all, const place *at) {
+    for (uint32_t state = 1; state < all->state_count; state++)
+        if (has_moves(all, state, at))
+            return state;
+    if (!gb_grow((void **)&all->moves, &all->move_capacity, all->move_count + at->count,
+                 sizeof *all->moves) ||
+        !gb_grow((void **)&all->starts, &all->start_capacity, all->state_count + 2, sizeof *all->starts)) {
+        all->failed = true;
+        return END;
+    }
+    for (size_t i = 0; i < at->count; i++) {
+        all->moves[all->move_count] = at->moves[i];
+        all->moves[all->move_count++].from = (uint32_t)all->state_count;
+    }
+    all->starts[all->state_count + 1] = (uint32_t)all->move_count;
+    return (uint32_t)all->state_count++;
+}
+
+static void add_part(builder *all, part in, uint32_t first, uint32_t last, place *at);
+
+/* The state below a byte that stands for `span` characters from `begin` on, of which first to last count. */
+static uint32_t state_below(builder *all, uint32_t begin, uint32_t span, uint32_t first, uint32_t last) {
+    place at;
+    if (span == 1)
+        return END;
+    at.count = 0;
+    add_part(all, (part){begin, span / 64, 0x80}, first, last, &at);
+    return state_of(all, &at);
+}
+
+/* The first range that does not end before a character. */
+static const gb_character_range *range_from(builder *all, uint32_t first) {
+    while (all->range < all->range_count && all->ranges[all->range].last < first)
+        all->range++;
+    return all->range < all->range_count ? &all->ranges[all->range] : NULL;
+}
+
+/* Adds moves for those of the characters first to last that are in the set. Bytes below which all are in it
+ * go together. */
+static void add_part(builder *all, part in, uint32_t first, uint32_t last, place *at) {
+    const gb_character_range *range;
+    while (first <= last && (range = range_from(all, first)) && range->first <= last) {
+        const uint32_t begin = range->first > first ? range->first : first;
+        const uint32_t end = range->last < last ? range->last : last;
+        const uint32_t child = (begin - in.first) / in.span, below = in.first + child * in.span;
+        const uint32_t below_last = below + in.span - 1 < last ? below + in.span - 1 : last;
+        uint32_t last_child = child;
+        if (begin == below && end - begin >= in.span - 1)
+            last_child = (end + 1 - in.first) / in.span - 1;
+        const uint32_t to = state_below(all, below, in.span, begin, below_last);
+        add_move(at, in.byte + child, in.byte + last_child, to);
+        first = in.first + (last_child + 1) * in.span;
     }
 }
 
-static void add_bits(gb_byte_set *set, unsigned base, uint64_t bits) {
-    for (unsigned i = 0; i < 64; i++)
-        if (bits >> i & 1u)
-            gb_set_add(set, base + i);
+static void add_all(builder *all, place *start) {
+    start->count = 0;
+    add_part(all, (part){0, 1, 0}, 0, 0x7F, start);
+    add_part(all, (part){0, 64, 0xC0}, 0x80, 0x7FF, start);
+    add_part(all, (part){0, 4096, 0xE0}, 0x800, 0xFFFF, start);
+    add_part(all, (part){0, 0x40000, 0xF0}, 0x10000, 0x10FFFF, start);
 }
 
-/* Of count parts that lead bytes base, base + 1... choose, those that are equal go together; appends a
- * sequence for each. */
-static size_t lead_parts(gb_expressions *expressions, const gb_expression *parts, unsigned count,
-                         unsigned base, gb_expression *choices) {
-    size_t chosen = 0;
-    uint64_t done = 0;
-    for (unsigned i = 0; i < count; i++) {
-        if (!parts[i] || done >> i & 1u)
-            continue;
-        gb_byte_set leads = {{0}};
-        for (unsigned k = i; k < count; k++)
-            if (parts[k] == parts[i]) {
-                gb_set_add(&leads, base + k);
-                done |= UINT64_C(1) << k;
-            }
-        gb_expression pair[] = {gb_express_byte_set(expressions, leads.words), parts[i]};
-        choices[chosen++] = gb_express_sequence(expressions, pair, 2);
-    }
-    return chosen;
-}
+/* ---- As an expression ---------------------------------------------------------------------------------- */
 
-/* The expressions of last bytes. Equal blocks near each other share one. */
-static void express_blocks(characters *all) {
-    for (unsigned i = 2; i < BLOCKS; i++) {
-        uint64_t bits = all->blocks[i];
-        if (!bits)
-            continue;
-        for (unsigned k = i; k-- > 2 && k + 128 > i && !all->of_block[i];)
-            if (all->blocks[k] == bits)
-                all->of_block[i] = all->of_block[k];
-        if (all->of_block[i])
-            continue;
-        gb_byte_set set = {{0}};
-        add_bits(&set, 0x80, bits);
-        all->of_block[i] = gb_express_byte_set(all->expressions, set.words);
-    }
-}
-
-/* The expressions of the last two bytes of characters from U+0800 on. */
-static void express_groups(characters *all) {
-    for (unsigned i = 0; i < BLOCKS / 64; i++) {
-        const gb_expression *blocks = all->of_block + i * 64;
-        for (unsigned k = 1; k < i && !all->of_group[i]; k++)
-            if (memcmp(blocks, all->of_block + k * 64, 64 * sizeof *blocks) == 0)
-                all->of_group[i] = all->of_group[k];
-        gb_expression choices[64];
-        /* Below U+0800 a character has two bytes: group 0 leaves those out. */
-        size_t count = all->of_group[i] ? 0
-                                        : lead_parts(all->expressions, blocks + (i ? 0 : 32), i ? 64 : 32,
-                                                     i ? 0x80 : 0xA0, choices);
-        if (count)
-            all->of_group[i] = gb_express_choice(all->expressions, choices, count);
-    }
-}
-
-static gb_expression express_all(characters *all) {
-    gb_expressions *expressions = all->expressions;
-    gb_expression choices[1 + 32 + 16 + 8], planes[17] = {0};
+/* The start, which was made last, becomes state 0, and the end the last one. */
+static gb_expression express_states(gb_expressions *expressions, const builder *all) {
+    const uint32_t last = (uint32_t)all->state_count - 1;
+    gb_byte_move *moves = gb_allocate(all->move_count, sizeof *moves);
+    bool *accepts = gb_allocate(all->state_count, sizeof *accepts);
+    gb_expression made = 0;
     size_t count = 0;
-    gb_byte_set ascii = {{0}};
-    add_bits(&ascii, 0, all->blocks[0]);
-    add_bits(&ascii, 64, all->blocks[1]);
-    if (all->blocks[0] | all->blocks[1])
-        choices[count++] = gb_express_byte_set(expressions, ascii.words);
-    express_blocks(all);
-    express_groups(all);
-    count += lead_parts(expressions, all->of_block + 2, 30, 0xC2, choices + count);
-    count += lead_parts(expressions, all->of_group, 16, 0xE0, choices + count);
-    /* Four bytes: the lead one chooses 64 groups, of which F0's first 16 and F4's last 48 do not exist. */
-    for (unsigned lead = 0; lead < 5; lead++) {
-        unsigned first = lead ? 0 : 16, groups = lead == 4 ? 16 : 64 - first;
-        gb_expression below[64];
-        size_t parts =
-            lead_parts(expressions, all->of_group + lead * 64 + first, groups, 0x80 + first, below);
-        planes[lead] = parts ? gb_express_choice(expressions, below, parts) : 0;
+    for (uint32_t state = last; state > END && moves; state--)
+        for (uint32_t i = all->starts[state]; i < all->starts[state + 1]; i++)
+            moves[count++] = (gb_byte_move){last - state, last - all->moves[i].to, all->moves[i].first,
+                                            all->moves[i].last};
+    if (moves && accepts) {
+        accepts[last - END] = true;
+        made = gb_express_automaton(expressions, moves, count, accepts, all->state_count);
+    } else
+        gb_expressions_no_memory(expressions);
+    gb_free(moves);
+    gb_free(accepts);
+    return made;
+}
+
+static gb_expression express_all(gb_expressions *expressions, builder *all) {
+    place start;
+    all->failed |= !gb_grow((void **)&all->starts, &all->start_capacity, 2, sizeof *all->starts);
+    if (!all->failed) {
+        all->starts[0] = all->starts[1] = 0;
+        all->state_count = 1;
+        add_all(all, &start);
+        if (start.count == 0)
+            return gb_express_nothing(expressions);
+        state_of(all, &start);
     }
-    count += lead_parts(expressions, planes, 5, 0xF0, choices + count);
-    return gb_express_choice(expressions, choices, count);
+    return all->failed ? gb_expressions_no_memory(expressions) : express_states(expressions, all);
+}
+
+static int by_first(const void *left, const void *right) {
+    const gb_character_range *a = left, *b = right;
+    return a->first < b->first ? -1 : a->first > b->first;
+}
+
+static void keep_range(builder *all, uint32_t first, uint32_t last) {
+    if (first <= last)
+        all->ranges[all->range_count++] = (gb_character_range){first, last};
+}
+
+/* Leaves surrogates out. */
+static void sort_ranges(builder *all, const gb_character_range *ranges, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t first = ranges[i].first, last = ranges[i].last;
+        keep_range(all, first, last < 0xD800 ? last : 0xD7FF);
+        keep_range(all, first > 0xDFFF ? first : 0xE000, last);
+    }
+    qsort(all->ranges, all->range_count, sizeof *all->ranges, by_first);
 }
 
 static bool check_ranges(gb_expressions *expressions, const gb_character_range *ranges, size_t count) {
@@ -144,19 +204,15 @@ gb_expression gb_express_characters(gb_expressions *expressions, const gb_charac
         return 0;
     if (is_ascii(ranges, count))
         return express_ascii(expressions, ranges, count);
-    characters *all = gb_allocate(1, sizeof *all);
-    uint64_t *blocks = gb_allocate(BLOCKS, sizeof *blocks);
-    gb_expression result = 0;
-    if (!all || !blocks)
+    builder all = {.ranges = gb_allocate(2 * count, sizeof *all.ranges)};
+    gb_expression made = 0;
+    if (all.ranges) {
+        sort_ranges(&all, ranges, count);
+        made = express_all(expressions, &all);
+    } else
         gb_expressions_no_memory(expressions);
-    for (size_t i = 0; i < count && blocks; i++)
-        add_range(blocks, ranges[i].first, ranges[i].last);
-    if (expressions->error.status == GUMBEL_OK) {
-        memset(blocks + 0xD800 / 64, 0, 0x800 / 64 * sizeof *blocks);
-        *all = (characters){.expressions = expressions, .blocks = blocks};
-        result = express_all(all);
-    }
-    gb_free(blocks);
-    gb_free(all);
-    return result;
+    gb_free(all.ranges);
+    gb_free(all.moves);
+    gb_free(all.starts);
+    return made;
 }

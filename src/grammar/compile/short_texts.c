@@ -71,6 +71,33 @@ static uint64_t walk_repeat(walker *all, const gb_expression_node *node, uint64_
     return from;
 }
 
+/* The state that a byte leads to from another one; false: none. */
+static bool find_move(const uint32_t *links, uint32_t count, uint8_t byte, uint32_t *state) {
+    for (uint32_t at = 1 + links[0]; at < count && links[at + GB_MOVE_FROM] <= *state; at += GB_MOVE_WORDS)
+        if (links[at + GB_MOVE_FROM] == *state && byte >= (links[at + GB_MOVE_BYTES] & 255) &&
+            byte <= links[at + GB_MOVE_BYTES] >> 8) {
+            *state = links[at + GB_MOVE_TO];
+            return true;
+        }
+    return false;
+}
+
+static uint64_t walk_states(walker *all, const gb_expression_node *node, uint64_t from) {
+    const uint32_t *links = all->expressions->links + node->first;
+    uint64_t to = 0;
+    EACH_POSITION(begin, from) {
+        uint32_t state = 0;
+        uint64_t at = begin;
+        to |= links[1] ? AT(at) : 0;
+        while (at < all->size && find_move(links, node->count, all->text[at], &state)) {
+            at++;
+            all->steps += node->count / GB_MOVE_WORDS;
+            to |= links[1 + state] ? AT(at) : 0;
+        }
+    }
+    return to;
+}
+
 static uint64_t walk_product(walker *all, const gb_expression_node *node, uint64_t from) {
     uint64_t to = 0;
     EACH_POSITION(at, from) {
@@ -105,6 +132,7 @@ static uint64_t walk(walker *all, gb_expression expression, uint64_t from) {
     case GB_NODE_EXCEPT:
         return walk_product(all, node, from);
     case GB_NODE_STATES:
+        return walk_states(all, node, from);
     case GB_NODE_RULE:
     case GB_NODE_TOKEN:
     case GB_NODE_ANY_ORDER:
