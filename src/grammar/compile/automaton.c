@@ -165,36 +165,48 @@ uint64_t gb_next_number(gb_numbers numbers, uint64_t from) {
 /* ---- Classes of bytes ------------------------------------------------------------------------------------
  */
 
-/* Divides each class into the bytes that are in the set and those that are not. */
-static void divide(gb_automaton *automaton, const gb_byte_set *set) {
-    uint16_t inside[256];
-    uint8_t outside[256] = {0};
-    memset(inside, 0, sizeof inside);
-    for (unsigned byte = 0; byte < 256; byte++)
-        outside[automaton->class_of[byte]] |= !gb_set_has(set, byte);
-    for (unsigned byte = 0; byte < 256; byte++) {
-        uint8_t class = automaton->class_of[byte];
-        if (!gb_set_has(set, byte) || !outside[class])
+/* The bytes of a set, one after the other. */
+#define EACH_BYTE(byte, set)                                                                                 \
+    for (unsigned word_ = 0; word_ < 8; word_++)                                                             \
+        for (uint32_t left_ = (set)->words[word_], byte = 0;                                                 \
+             left_ && (byte = word_ * 32 + (uint32_t)__builtin_ctz(left_), true); left_ &= left_ - 1)
+
+/* Divides each class into the bytes that are in the set and those that are not. sizes: of the classes. */
+static void divide(gb_automaton *automaton, const gb_byte_set *set, uint16_t *sizes) {
+    uint16_t inside[256] = {0};    /* by class: how many of its bytes are in the set */
+    uint16_t class_for[256] = {0}; /* of these; 0: not known yet */
+    EACH_BYTE(byte, set)
+    inside[automaton->class_of[byte]]++;
+    EACH_BYTE(byte, set) {
+        const uint8_t class = automaton->class_of[byte];
+        if (!class_for[class] && inside[class] < sizes[class])
+            class_for[class] = (uint16_t)automaton->class_count++;
+        if (!class_for[class])
             continue;
-        if (!inside[class])
-            inside[class] = (uint16_t)automaton->class_count++;
-        automaton->class_of[byte] = (uint8_t)inside[class];
+        automaton->class_of[byte] = (uint8_t)class_for[class];
+        sizes[class_for[class]]++;
     }
+    for (unsigned class = 0; class < 256; class ++)
+        sizes[class] = (uint16_t)(sizes[class] - (class_for[class] ? inside[class] : 0));
+}
+
+static void find_classes(gb_automaton *automaton) {
+    uint16_t sizes[256] = {256};
+    automaton->class_count = 1;
+    for (size_t i = 0; i < automaton->set_count; i++)
+        divide(automaton, &automaton->sets[i], sizes);
 }
 
 void gb_automaton_finish(gb_automaton *automaton) {
-    automaton->class_count = 1;
-    for (size_t i = 0; i < automaton->set_count; i++)
-        divide(automaton, &automaton->sets[i]);
+    find_classes(automaton);
     automaton->set_classes = gb_allocate(automaton->set_count, 4 * sizeof *automaton->set_classes);
     if (!automaton->set_classes) {
         automaton->failed = true;
         return;
     }
     for (size_t i = 0; i < automaton->set_count; i++)
-        for (unsigned byte = 0; byte < 256; byte++) {
-            uint8_t class = automaton->class_of[byte];
-            if (gb_set_has(&automaton->sets[i], byte))
-                automaton->set_classes[i * 4 + class / 64] |= UINT64_C(1) << (class % 64);
+        EACH_BYTE(byte, &automaton->sets[i]) {
+            const uint8_t class = automaton->class_of[byte];
+            automaton->set_classes[i * 4 + class / 64] |= UINT64_C(1) << (class % 64);
         }
 }

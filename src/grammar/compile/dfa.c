@@ -31,17 +31,29 @@ void gb_dfa_free(gb_dfa *dfa) {
     *dfa = (gb_dfa){0};
 }
 
+enum { PAIR_SLOTS = 1024 };
+
+/* The slot of a pair of classes in a table of numbers + 1, or the free one where it belongs. */
+static uint16_t *slot_of(const product *all, uint16_t *slots, uint8_t a, uint8_t b, const uint8_t *class_in_a,
+                         const uint8_t *class_in_b) {
+    for (unsigned at = (a * 31u + b) % PAIR_SLOTS;; at = (at + 1) % PAIR_SLOTS) {
+        const uint8_t first = slots[at] ? all->first_byte[slots[at] - 1] : 0;
+        if (!slots[at] || (class_in_a[first] == a && class_in_b[first] == b))
+            return &slots[at];
+    }
+}
+
 /* Bytes that are of one class in both are one class of the product. False without memory. */
 static bool find_classes(product *all, const gb_automaton *a, const gb_automaton *b) {
     gb_dfa *dfa = all->dfa;
+    uint16_t slots[PAIR_SLOTS] = {0};
     for (unsigned byte = 0; byte < 256; byte++) {
-        size_t class = 0;
-        while (class < dfa->class_count && (a->class_of[all->first_byte[class]] != a->class_of[byte] ||
-                                            b->class_of[all->first_byte[class]] != b->class_of[byte]))
-            class ++;
-        if (class == dfa->class_count)
-            all->first_byte[dfa->class_count++] = (uint8_t)byte;
-        dfa->class_of[byte] = (uint8_t) class;
+        uint16_t *slot = slot_of(all, slots, a->class_of[byte], b->class_of[byte], a->class_of, b->class_of);
+        if (!*slot) {
+            all->first_byte[dfa->class_count] = (uint8_t)byte;
+            *slot = (uint16_t)++dfa->class_count;
+        }
+        dfa->class_of[byte] = (uint8_t)(*slot - 1);
     }
     dfa->class_bytes = gb_allocate(dfa->class_count, sizeof *dfa->class_bytes);
     for (unsigned byte = 0; byte < 256 && dfa->class_bytes; byte++)
