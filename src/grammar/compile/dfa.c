@@ -84,6 +84,20 @@ static bool number_of(product *all, uint32_t a, uint32_t b, uint32_t *number) {
     return is_dead(all, a, b) || gb_intern(&all->pairs, (const uint32_t[]){a, b}, 2, number);
 }
 
+typedef struct pair {
+    uint32_t a, b, number;
+} pair;
+
+/* Where a byte leads from a and b, given where another one does: most lead to the same. */
+static bool step(product *all, uint32_t a, uint32_t b, uint8_t byte, pair *to) {
+    const pair before = *to;
+    to->a = gb_byte_step(&all->of_a, a, byte);
+    to->b = to->a != GB_DEAD || has_units(all) ? step_in_b(all, b, byte) : GB_DEAD;
+    if (to->a == before.a && to->b == before.b)
+        return true;
+    return number_of(all, to->a, to->b, &to->number);
+}
+
 static bool add_row(product *all, uint32_t state) {
     gb_dfa *dfa = all->dfa;
     size_t classes = dfa->class_count;
@@ -96,11 +110,11 @@ static bool add_row(product *all, uint32_t state) {
     dfa->accepts[state] =
         (all->of_a.traits[a] & GB_MAY_END) && in_b == (all->kind != GB_PRODUCT_EXCEPT) ? 1 : 0;
     dfa->ends_unit[state] = has_units(all) && b == all->unit_end;
+    pair last = {GB_DEAD, GB_DEAD, GB_NO_STATE};
     for (size_t class = 0; class < classes; class ++) {
-        uint32_t to_a = gb_byte_step(&all->of_a, a, all->first_byte[class]);
-        uint32_t to_b = step_in_b(all, b, all->first_byte[class]);
-        if (!number_of(all, to_a, to_b, &dfa->rows[state * classes + class]))
+        if (!step(all, a, b, all->first_byte[class], &last))
             return false;
+        dfa->rows[state * classes + class] = last.number;
     }
     dfa->count = state + (size_t)1;
     return true;
