@@ -104,7 +104,8 @@ static bool has_composites(gb_schema_reader *reader, const gb_alternatives *alte
 
 static gb_expression new_rule(gb_schema_reader *reader, const gb_terms *terms) {
     char place[120], name[200];
-    gb_schema_place(reader, terms->count ? terms->items[0] : NULL, NULL, place, sizeof place);
+    if (!gb_schema_place(reader, terms->count ? terms->items[0] : NULL, NULL, place, sizeof place))
+        return gb_schema_no_memory(reader);
     snprintf(name, sizeof name, "%s.%zu %s", reader->rule_prefix, reader->values.count, place);
     return gb_express_rule(reader->expressions, name);
 }

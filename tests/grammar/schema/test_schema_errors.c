@@ -212,12 +212,16 @@ static void test_bombs(void **state) {
 
 /* ---- Memory -------------------------------------------------------------------------------------------- */
 
-static int left; /* allocations until one fails */
+static int left;        /* allocations until one fails */
+static bool fails_once; /* those after it succeed */
+static bool has_failed;
 
 static bool allow_allocation(void *user, size_t bytes) {
     (void)user;
     (void)bytes;
-    return left-- > 0;
+    const int before = left--;
+    has_failed |= before <= 0;
+    return before > 0 || (fails_once && before < 0);
 }
 
 static void *allocate_json(size_t size) {
@@ -234,38 +238,54 @@ static gb_expression express_with_failure(gb_expressions *expressions, const jso
     return root;
 }
 
-/* Whichever allocation fails, jansson's too, that and all after it are refused: it is the error and nothing
- * is left; the sanitizer sees what is. */
+/* True while an allocation failed. That is the error then, and nothing is left; the sanitizer sees what is.
+ */
+static bool express_without_memory(const json_t *schema, int count) {
+    gumbel_error error = {0};
+    gb_expressions *expressions = gb_expressions_create();
+    has_failed = false;
+    const gb_expression root = express_with_failure(expressions, schema, count, &error);
+    gb_expressions_destroy(expressions);
+    if (root ? has_failed : error.status != GUMBEL_ERROR_MEMORY)
+        fail_msg("allocation %d: %s", count, root ? "its failure was lost" : error.message);
+    return has_failed;
+}
+
+static void check_no_memory(const char *quoted) {
+    char text[2000];
+    unquote(quoted, text, sizeof text);
+    left = INT_MAX;
+    json_set_alloc_funcs(allocate_json, free);
+    json_t *given = json_loads(text, 0, NULL);
+    assert_non_null(given);
+    for (int mode = 0; mode < 2; mode++) {
+        int count = 0;
+        fails_once = mode;
+        while (express_without_memory(given, count))
+            count++;
+        assert_true(count > 100);
+    }
+    fails_once = false;
+    json_decref(given);
+    json_set_alloc_funcs(malloc, free);
+}
+
+/* Whichever allocation fails, jansson's too, that alone or all after it. */
 static void test_no_memory(void **state) {
     (void)state;
-    static const char schema[] =
+    check_no_memory(
         "{'type':'object','properties':{'a':{'enum':['x','y'],'pattern':'^x'},'b':{'not':{'minimum':3}},"
         "'c':{'oneOf':[{'type':'null'},{'$ref':'#'}]},'f':{'items':{'enum':['x',1]},'uniqueItems':true},"
         "'g':{'contains':{'const':1},'maxContains':2,'maxItems':4}},'patternProperties':{'^d':{'multipleOf':"
         "7}},"
         "'propertyNames':{'maxLength':3},'if':{'required':['a']},'then':{'required':['b']},"
-        "'dependentRequired':{'b':['a']},'not':{'properties':{'a':{'const':'x'},'e':{'minLength':1}}}}";
-    gumbel_status status = GUMBEL_ERROR_MEMORY;
-    int count = 0;
-    char text[sizeof schema];
-    unquote(schema, text, sizeof text);
-    left = INT_MAX;
-    json_set_alloc_funcs(allocate_json, free);
-    json_t *given = json_loads(text, 0, NULL);
-    assert_non_null(given);
-    for (; status == GUMBEL_ERROR_MEMORY; count++) {
-        gumbel_error error = {0};
-        gb_expressions *expressions = gb_expressions_create();
-        const gb_expression root = express_with_failure(expressions, given, count, &error);
-        status = root ? GUMBEL_OK : error.status;
-        if (status != GUMBEL_OK && status != GUMBEL_ERROR_MEMORY)
-            fail_msg("allocation %d: %s", count, error.message);
-        gb_expressions_destroy(expressions);
-    }
-    json_decref(given);
-    json_set_alloc_funcs(malloc, free);
-    assert_int_equal(status, GUMBEL_OK);
-    assert_true(count > 100);
+        "'dependentRequired':{'b':['a']},'not':{'properties':{'a':{'const':'x'},'e':{'minLength':1}}}}");
+    check_no_memory("{'$id':'h','$defs':{'a':{'$id':'i','own':1,'anyOf':[{'items':{'type':'integer'}},{'$ref'"
+                    ":'i#/b'}],'b':{'"
+                    "minimum':2}}},'oneOf':[{'$ref':'i'},{'required':['k'],'additionalProperties':{'"
+                    "maxLength':2}},{'not':{'"
+                    "enum':[[1],{'j':2}]}}],'type':['object','array'],'properties':{'k':{'type':'string'}},'"
+                    "maxItems':2}");
 }
 
 /* What is large is read. */

@@ -96,24 +96,30 @@ static bool is_composite(const json_t *value) {
     return json_is_array(value) || json_is_object(value);
 }
 
+/* Takes both lists: none of the scalars, and each of the parts. */
+static json_t *none_of(json_t *scalars, json_t *parts) {
+    json_t *none = json_pack("{s:{s:o}}", "not", "enum", scalars);
+    if (!parts || json_array_size(parts) > 0)
+        return json_pack("{s:o}", "allOf", gb_append_value(parts, none));
+    json_decref(parts);
+    return none;
+}
+
 json_t *gb_negate_values(gb_negation *at, const json_t *schema, const char *key, json_t *value) {
     const bool is_list = strcmp(key, "enum") == 0;
-    if (is_list && !json_is_array(value))
-        return gb_refuse_negation(at, schema, key, value);
-    json_t *values = is_list ? json_incref(value) : json_pack("[O]", value), *parts = json_array();
-    json_t *scalars = json_array();
-    for (size_t i = 0; i < json_array_size(values); i++) {
-        json_t *one = json_array_get(values, i);
-        if (is_composite(one))
-            parts = parts ? add_other_than(at, parts, one) : NULL;
-        else
-            scalars = scalars ? gb_append_value(scalars, json_incref(one)) : NULL;
-    }
-    json_decref(values);
-    if (parts && json_array_size(parts) == 0) {
+    const size_t count = is_list ? json_array_size(value) : 1;
+    json_t *scalars = json_array(), *parts = json_array();
+    if (is_list && !json_is_array(value)) {
+        json_decref(scalars);
         json_decref(parts);
-        return json_pack("{s:{s:o}}", "not", "enum", scalars);
+        return gb_refuse_negation(at, schema, key, value);
     }
-    parts = parts ? gb_append_value(parts, json_pack("{s:{s:o}}", "not", "enum", scalars)) : NULL;
-    return json_pack("{s:o}", "allOf", parts);
+    for (size_t i = 0; i < count && scalars && parts; i++) {
+        json_t *one = is_list ? json_array_get(value, i) : value;
+        if (is_composite(one))
+            parts = add_other_than(at, parts, one);
+        else
+            scalars = gb_append_value(scalars, json_incref(one));
+    }
+    return none_of(scalars, parts);
 }

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void gb_schema_place(gb_schema_reader *reader, const json_t *schema, const char *keyword, char *text,
+bool gb_schema_place(gb_schema_reader *reader, const json_t *schema, const char *keyword, char *text,
                      size_t size) {
     gb_byte_buffer path = {0};
     gb_append_place(&reader->places, reader->root, schema, &path);
@@ -21,7 +21,9 @@ void gb_schema_place(gb_schema_reader *reader, const json_t *schema, const char 
     else
         snprintf(text, size, "#%.*s...%.*s", (int)(room / 2 - 4), (const char *)path.data, (int)(room / 2),
                  (const char *)path.data + length - room / 2);
+    const bool is_found = !path.failed;
     gb_buffer_free(&path);
+    return is_found;
 }
 
 static bool is_deeper(const json_t *value, unsigned most) {
@@ -124,8 +126,10 @@ static const json_t *follow_pointer(gb_schema_reader *reader, const json_t *valu
 /* The resource that a reference with this length before its '#' means; NULL: it is in another document. */
 static const json_t *refer_resource(gb_schema_reader *reader, const json_t *schema, const char *reference,
                                     size_t length) {
-    const bool is_made = !gb_is_of_document(&reader->places, reader->root, schema);
-    const json_t *from = gb_resource_of(reader, is_made ? gb_schema_source(reader, schema) : schema);
+    const json_t *given = gb_schema_is_given(reader, schema) ? schema : gb_schema_source(reader, schema);
+    if (gb_schema_failed(reader))
+        return NULL;
+    const json_t *from = gb_resource_of(reader, given);
     return length ? gb_find_resource(reader, from, reference, length) : from;
 }
 

@@ -8,8 +8,9 @@
 #include "grammar/schema/reader/reader.h"
 
 /* Writes "#/properties/a/pattern": the pointer of the keyword (or NULL: of the schema) in its document, cut
- * in its middle where it is longer than size. "#" stands for a schema that is not in it. */
-void gb_schema_place(gb_schema_reader *reader, const json_t *schema, const char *keyword, char *text,
+ * in its middle where it is longer than size. "#" stands for a schema that is not in it. False: there was no
+ * memory for more than that. */
+bool gb_schema_place(gb_schema_reader *reader, const json_t *schema, const char *keyword, char *text,
                      size_t size);
 
 /* The first schema of a document that the function is true of; what enum, const and the like hold is none. */

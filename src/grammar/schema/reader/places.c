@@ -51,6 +51,7 @@ static void walk(gb_places *places, const json_t *value, gb_document_place place
     json_t *member;
     const size_t number = places->count;
     place.value = value;
+    places->is_full |= number == MOST_PLACES;
     if (number == MOST_PLACES || !add(places, value, place))
         return;
     json_object_foreach(gb_mutable(value), key,

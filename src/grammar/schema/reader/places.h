@@ -15,6 +15,7 @@ typedef struct gb_places {
     size_t count, capacity;
     struct gb_document_address *sorted; /* [count] by their addresses */
     bool failed;                        /* memory ran out: it knows none */
+    bool is_full;                       /* there are more, of which it knows none */
 } gb_places;
 
 /* Appends the JSON pointer of a value; nothing for the document itself, and for what is not in it. */

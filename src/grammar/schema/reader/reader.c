@@ -37,6 +37,15 @@ gb_expression gb_schema_fail(gb_schema_reader *reader, const json_t *schema, con
                    : gb_expressions_fail(reader->expressions, status, "schema: at %s: %s", place, reason);
 }
 
+bool gb_schema_is_given(gb_schema_reader *reader, const json_t *schema) {
+    const bool is_given = gb_is_of_document(&reader->places, reader->root, schema);
+    if (reader->places.failed)
+        gb_schema_no_memory(reader);
+    else if (reader->places.is_full)
+        gb_schema_fail(reader, reader->root, NULL, GUMBEL_ERROR_LIMIT, "it has too many values");
+    return is_given && !gb_schema_failed(reader);
+}
+
 bool gb_schema_work(gb_schema_reader *reader, const json_t *schema) {
     if (++reader->work > GB_MAX_SCHEMA_WORK)
         gb_schema_fail(reader, schema, NULL, GUMBEL_ERROR_LIMIT,

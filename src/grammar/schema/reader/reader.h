@@ -100,6 +100,10 @@ typedef struct gb_schema_reader {
 gb_expression gb_schema_fail(gb_schema_reader *reader, const json_t *schema, const char *keyword,
                              gumbel_status status, const char *format, ...) GB_PRINTF(5, 6);
 
+/* Whether the schema is one of the document, and not made of one. False as well on an error: MEMORY, LIMIT
+ * (the document has too many values to tell). */
+bool gb_schema_is_given(gb_schema_reader *reader, const json_t *schema);
+
 /* The schema of the document that this one was made of; itself where it is of the document. */
 const json_t *gb_schema_source(const gb_schema_reader *reader, const json_t *schema);
 

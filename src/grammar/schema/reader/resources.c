@@ -72,6 +72,8 @@ static bool is_called(const json_t *schema, const void *user) {
     if (!id_of(wanted->reader, schema))
         return false;
     append_name(wanted->reader, schema, &name);
+    if (name.failed)
+        gb_schema_no_memory(wanted->reader);
     const bool is_same = !name.failed && name.size == wanted->name->size &&
                          memcmp(name.data, wanted->name->data, name.size) == 0;
     gb_buffer_free(&name);

@@ -59,9 +59,8 @@ static bool is_all_honoured(const gb_schema_reader *reader, const json_t *schema
 }
 
 const json_t *gb_honoured(gb_schema_reader *reader, const json_t *schema) {
-    if (!json_is_object(schema) || is_all_honoured(reader, schema) ||
-        !gb_is_of_document(&reader->places, reader->root, schema))
-        return schema;
+    if (!json_is_object(schema) || is_all_honoured(reader, schema) || !gb_schema_is_given(reader, schema))
+        return gb_schema_failed(reader) ? NULL : schema;
     const json_t *kept = gb_rewritten(reader, schema, "honoured", leave_out_unknown);
     return gb_schema_failed(reader) ? NULL : kept;
 }
