@@ -140,4 +140,11 @@ typedef struct gb_any_order {
  * implications a `most` below count and a `least` above 1 that those required do not reach). */
 gb_expression gb_express_any_order(gb_expressions *expressions, const gb_any_order *order);
 
+/* item least to most times, between two of them the separator (0: nothing), where no text of an item is there
+ * twice. The item is regular, as operands of gb_express_both are, and does not allow the empty text. A mask
+ * (matcher.h) leaves out tokens that end one item and another behind it. Errors: ARGUMENT (most below least).
+ */
+gb_expression gb_express_distinct(gb_expressions *expressions, gb_expression item, gb_expression separator,
+                                  uint32_t least, uint32_t most);
+
 #endif

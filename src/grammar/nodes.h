@@ -12,17 +12,18 @@
 typedef enum gb_node_kind {
     GB_NODE_NOTHING,
     GB_NODE_EMPTY,
-    GB_NODE_BYTES,    /* bytes[first, first + count) */
-    GB_NODE_BYTE_SET, /* sets[first] */
-    GB_NODE_SEQUENCE, /* links[first, first + count) */
-    GB_NODE_CHOICE,   /* links[first, first + count) */
-    GB_NODE_STATES,   /* links[first, first + count): an automaton, see below */
-    GB_NODE_REPEAT,   /* item, first to count times */
-    GB_NODE_BOTH,     /* item and first */
-    GB_NODE_EXCEPT,   /* item, not first */
-    GB_NODE_RULE,     /* rules[first] */
-    GB_NODE_TOKEN,    /* id first; count 1: any other token */
-    GB_NODE_ANY_ORDER /* orders[first] */
+    GB_NODE_BYTES,     /* bytes[first, first + count) */
+    GB_NODE_BYTE_SET,  /* sets[first] */
+    GB_NODE_SEQUENCE,  /* links[first, first + count) */
+    GB_NODE_CHOICE,    /* links[first, first + count) */
+    GB_NODE_STATES,    /* links[first, first + count): an automaton, see below */
+    GB_NODE_REPEAT,    /* item, first to count times */
+    GB_NODE_BOTH,      /* item and first */
+    GB_NODE_EXCEPT,    /* item, not first */
+    GB_NODE_RULE,      /* rules[first] */
+    GB_NODE_TOKEN,     /* id first; count 1: any other token */
+    GB_NODE_ANY_ORDER, /* orders[first] */
+    GB_NODE_DISTINCT   /* item, none of its texts twice; links[first, first + 3): a gb_distinct */
 } gb_node_kind;
 
 /* The links of an automaton: how many states, 0 or 1 for each, and three words for each move. */
@@ -48,6 +49,11 @@ typedef struct gb_order {
     uint32_t implied,
         words; /* links[implied + i * words]: the items that i needs, a bit each; 0 words: none */
 } gb_order;
+
+/* As links have it. */
+typedef struct gb_distinct {
+    uint32_t separator, least, most;
+} gb_distinct;
 
 typedef struct gb_byte_set {
     uint32_t words[8];
@@ -83,6 +89,12 @@ static inline bool gb_order_implies(const gb_expressions *expressions, const gb_
                                     uint32_t k) {
     const uint32_t *rows = expressions->links + order->implied;
     return i == k || (order->words && rows[(size_t)i * order->words + k / 32] >> (k % 32) & 1u);
+}
+
+/* Of a GB_NODE_DISTINCT. */
+static inline gb_distinct gb_distinct_of(const gb_expressions *expressions, const gb_expression_node *node) {
+    const uint32_t *links = expressions->links + node->first;
+    return (gb_distinct){.separator = links[0], .least = links[1], .most = links[2]};
 }
 
 /* Adds a node whose deepest part is as given. 0 on an error. */

@@ -8,6 +8,8 @@
 
 #include "grammar/nodes.h"
 
+#include <string.h>
+
 typedef struct naive {
     const gb_expressions *expressions;
     const char *text;
@@ -55,6 +57,32 @@ static ends naive_order(const naive *on, const gb_order *order, ends at, uint32_
                                depth);
         }
     return all | naive_order(on, order, naive_after(on, order->rest, begins, depth), seen, count + 1, depth);
+}
+
+/* Items that differ: spans[0, count) are those before `at`, two ends each. */
+static ends naive_distinct(const naive *on, const gb_expression_node *node, unsigned at, unsigned (*spans)[2],
+                           unsigned count, unsigned depth) {
+    const uint32_t *bounds = on->expressions->links + node->first; /* separator, least, most */
+    ends all = count >= bounds[1] ? 1u << at : 0;
+    if (count == bounds[2] || count > on->length)
+        return all;
+    unsigned longer[34][2];
+    if (count)
+        memcpy(longer, spans, count * sizeof *longer);
+    const ends begins = count ? naive_match(on, bounds[0], at, depth) : 1u << at;
+    for (unsigned from = at; from <= on->length; from++) {
+        const ends items = begins >> from & 1u ? naive_match(on, node->item, from, depth) : 0;
+        for (unsigned to = from; to <= on->length; to++) {
+            bool is_new = items >> to & 1u;
+            for (unsigned i = 0; i < count && is_new; i++)
+                is_new = longer[i][1] - longer[i][0] != to - from ||
+                         memcmp(on->text + longer[i][0], on->text + from, to - from) != 0;
+            longer[count][0] = from;
+            longer[count][1] = to;
+            all |= is_new ? naive_distinct(on, node, to, longer, count + 1, depth) : 0;
+        }
+    }
+    return all;
 }
 
 static ends naive_states(const naive *on, const gb_expression_node *node, unsigned from) {
@@ -116,6 +144,8 @@ static ends naive_match(const naive *on, gb_expression expression, unsigned from
         return naive_match(on, on->expressions->rules[node->first].item, from, depth + 1);
     case GB_NODE_ANY_ORDER:
         return naive_order(on, &on->expressions->orders[node->first], at, 0, 0, depth + 1);
+    case GB_NODE_DISTINCT:
+        return naive_distinct(on, node, from, NULL, 0, depth + 1);
     }
     return 0;
 }

@@ -89,11 +89,21 @@ static inline gb_expression random_order(gb_expressions *all, random_state *rand
     return gb_express_any_order(all, &order);
 }
 
+/* Items that differ, behind a letter, so that none is empty. */
+static inline gb_expression random_distinct(gb_expressions *all, random_state *random, unsigned depth) {
+    const gb_expression pair[] = {gb_express_bytes(all, &"ab"[random_below(random, 2)], 1),
+                                  random_expression(all, random, depth - 1, true)};
+    const gb_expression separator = random_below(random, 2) ? gb_express_bytes(all, "c", 1) : 0;
+    const uint32_t least = random_below(random, 4), most = least + random_below(random, 3);
+    return gb_express_distinct(all, gb_express_sequence(all, pair, 2), separator, least,
+                               random_below(random, 2) ? most : GB_NO_END);
+}
+
 static gb_expression random_expression(gb_expressions *all, random_state *random, unsigned depth,
                                        bool regular) {
     if (depth == 0)
         return random_leaf(all, random);
-    switch (random_below(random, regular ? 9 : 12)) {
+    switch (random_below(random, regular ? 9 : 13)) {
     case 0:
         return random_leaf(all, random);
     case 1:
@@ -113,6 +123,8 @@ static gb_expression random_expression(gb_expressions *all, random_state *random
                                  random_expression(all, random, depth - 1, true));
     case 9:
         return random_order(all, random, depth);
+    case 10:
+        return random_distinct(all, random, depth);
     default: {
         /* A letter before the rule, so that no rule begins with itself. */
         static const char *const names[] = {"x", "y"};

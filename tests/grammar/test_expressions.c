@@ -89,14 +89,14 @@ static void check_below(enumeration *all, unsigned length) {
         assert_reaches_end(all->matcher);
 }
 
-static void test_random_expressions(void **state) {
-    (void)state;
+/* How many of the grammars allow a text. */
+static unsigned check_grammars(gb_expression make(gb_expressions *, random_state *), uint64_t seeds) {
     unsigned compiled = 0;
-    for (uint64_t seed = 1; seed <= 1500; seed++) {
+    for (uint64_t seed = 1; seed <= seeds; seed++) {
         random_state random = {seed * 977};
         gumbel_error error;
         enumeration all = {.expressions = gb_expressions_create()};
-        all.root = random_grammar(all.expressions, &random);
+        all.root = make(all.expressions, &random);
         gb_grammar *grammar;
         gumbel_status status = gb_grammar_compile(all.expressions, all.root, NULL, &grammar, &error);
         if (status == GUMBEL_OK) {
@@ -112,10 +112,28 @@ static void test_random_expressions(void **state) {
         gb_grammar_destroy(grammar);
         gb_expressions_destroy(all.expressions);
     }
-    assert_true(compiled > 1000);
+    return compiled;
+}
+
+static void test_random_expressions(void **state) {
+    (void)state;
+    assert_true(check_grammars(random_grammar, 1600) > 1000);
+}
+
+/* Items that differ, with a text behind them that may be the separator's. */
+static gb_expression make_distinct(gb_expressions *all, random_state *random) {
+    const gb_expression pair[] = {random_distinct(all, random, 1 + random_below(random, 2)),
+                                  random_expression(all, random, 1, true)};
+    return gb_express_sequence(all, pair, 2);
+}
+
+static void test_distinct(void **state) {
+    (void)state;
+    assert_true(check_grammars(make_distinct, 300) > 150);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_expressions)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_expressions),
+                                       cmocka_unit_test(test_distinct)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

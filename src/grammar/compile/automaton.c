@@ -18,6 +18,7 @@ void gb_automaton_free(gb_automaton *automaton) {
     gb_free(automaton->gates);
     gb_free(automaton->spans);
     gb_free(automaton->orders);
+    gb_free(automaton->distincts);
     gb_free(automaton->sets);
     gb_free(automaton->set_slots);
     gb_free(automaton->set_classes);
@@ -190,11 +191,21 @@ static void divide(gb_automaton *automaton, const gb_byte_set *set, uint16_t *si
         sizes[class] = (uint16_t)(sizes[class] - (class_for[class] ? inside[class] : 0));
 }
 
+/* Items that differ are told apart by each of their bytes. */
+static void make_each_byte_a_class(gb_automaton *automaton) {
+    automaton->class_count = 256;
+    for (unsigned byte = 0; byte < 256; byte++)
+        automaton->class_of[byte] = (uint8_t)byte;
+}
+
 static void find_classes(gb_automaton *automaton) {
     uint16_t sizes[256] = {256};
     automaton->class_count = 1;
-    for (size_t i = 0; i < automaton->set_count; i++)
-        divide(automaton, &automaton->sets[i], sizes);
+    if (automaton->distinct_count > 0)
+        make_each_byte_a_class(automaton);
+    else
+        for (size_t i = 0; i < automaton->set_count; i++)
+            divide(automaton, &automaton->sets[i], sizes);
 }
 
 void gb_automaton_finish(gb_automaton *automaton) {

@@ -17,6 +17,7 @@ typedef enum gb_action {
     GB_ACTION_COUNT,       /* counts[argument], then next */
     GB_ACTION_GATE,        /* gates[argument] of the frame on top, then next */
     GB_ACTION_ORDER,       /* orders[argument], then next */
+    GB_ACTION_DISTINCT,    /* distincts[argument], then next */
     GB_ACTION_TOKEN,       /* over the token argument to next */
     GB_ACTION_OTHER_TOKEN, /* over any other token to next */
     GB_ACTION_END          /* of what the frame on top was pushed for; without a frame, of the text */
@@ -71,6 +72,15 @@ typedef struct gb_order_part {
     uint32_t implied; /* forks[implied + i * words]: the items that i needs, a bit each; GB_NO_STATE: none */
 } gb_order_part;
 
+/* Items that all differ, least to most of them, which are no more than there are texts. `item` begins a
+ * deterministic automaton; forks[texts + i]: how many texts lead from its state item + i to an end,
+ * GB_NO_END: any number. Items are counted no further than `last`. */
+typedef struct gb_distinct_part {
+    uint32_t item, separator; /* states; GB_NO_STATE: no separator */
+    uint32_t least, most, last;
+    uint32_t texts;
+} gb_distinct_part;
+
 static inline uint32_t gb_set_words(uint32_t count) {
     return (count + 31) / 32;
 }
@@ -93,6 +103,8 @@ typedef struct gb_automaton {
     size_t span_count, span_capacity;
     gb_order_part *orders;
     size_t order_count, order_capacity;
+    gb_distinct_part *distincts;
+    size_t distinct_count, distinct_capacity;
     gb_byte_set *sets;
     size_t set_count, set_capacity;
     uint32_t *set_slots; /* a hash table from a set to its index + 1 */
@@ -101,7 +113,8 @@ typedef struct gb_automaton {
     bool failed; /* memory ran out */
     bool full;   /* state_limit was reached */
 
-    /* Made by gb_automaton_finish. Bytes of one class are in the same sets. */
+    /* Made by gb_automaton_finish. Bytes of one class are in the same sets; where items must differ each byte
+     * is the class of its own number. */
     uint8_t class_of[256];
     uint32_t class_count;
     uint64_t *set_classes; /* [set_count][4]: bit c: class c is in the set */

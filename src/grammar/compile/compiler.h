@@ -15,7 +15,7 @@ enum {
     GB_FACT_NULLABLE = 2,   /* allows the empty text */
     GB_FACT_PRODUCTIVE = 4, /* allows some text */
     GB_FACT_NONEMPTY = 8,   /* allows some text that is not empty */
-    GB_FACT_REGULAR = 16    /* no token, no items in any order, no rule that uses itself */
+    GB_FACT_REGULAR = 16    /* no token, no items in any order or that differ, no rule that uses itself */
 };
 
 typedef struct gb_facts {
@@ -47,7 +47,7 @@ void gb_compiler_no_memory(gb_compiler *compiler);
 bool gb_compiler_works(gb_compiler *compiler, uint64_t steps);
 
 /* What the expression is made of, by index, or 0 after the last; that of a rule is its item, those of items
- * in any order are followed by the separator and the rest. */
+ * in any order are followed by the separator and the rest, those that differ by the separator. */
 gb_expression gb_item_at(const gb_expressions *expressions, gb_expression expression, uint32_t index);
 
 /* Marks what root reaches. Errors: ARGUMENT (a rule without definition). */
@@ -59,7 +59,8 @@ void gb_find_facts(gb_compiler *compiler);
 /* Makes the automaton of an intersection or difference, which is regular, and its facts but for `flags`. */
 void gb_make_product(gb_compiler *compiler, gb_expression expression);
 
-/* Its automaton without counts, made if need be; NULL after an error. */
+/* Its automaton without counts, or that of the items of GB_NODE_DISTINCT; made if need be, NULL after an
+ * error. */
 const gb_dfa *gb_flat_product(gb_compiler *compiler, gb_expression expression);
 
 /* The repeat whose items its automaton counts, or NULL. */

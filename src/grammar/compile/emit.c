@@ -5,6 +5,7 @@
  */
 #include "base/memory.h"
 #include "grammar/compile/compiler.h"
+#include "grammar/compile/distinct.h"
 #include "grammar/compile/lengths.h"
 #include "grammar/compile/literals.h"
 
@@ -323,6 +324,21 @@ static uint32_t emit_order(emitter *all, const gb_expression_node *node, uint32_
     return gb_add_state(automaton, GB_ACTION_ORDER, (uint32_t)automaton->order_count++, next);
 }
 
+/* ---- Items that differ -----------------------------------------------------------------------------------
+ */
+
+static uint32_t emit_distinct(emitter *all, gb_expression expression, uint32_t next, bool nonempty) {
+    const gb_expressions *expressions = all->compiler->expressions;
+    const gb_distinct items = gb_distinct_of(expressions, &expressions->nodes[expression]);
+    const gb_distinct_part part = {.separator = emit(all, items.separator, GB_END_STATE, false),
+                                   .least = nonempty && items.least == 0 ? 1 : items.least,
+                                   .most = items.most};
+    const gb_dfa *dfa = gb_flat_product(all->compiler, expression);
+    if (!dfa)
+        return GB_NO_STATE;
+    return dfa->count ? gb_emit_distinct(dfa, all->automaton, part, next) : next;
+}
+
 /* ---- Intersections and differences -----------------------------------------------------------------------
  */
 
@@ -379,6 +395,8 @@ static uint32_t emit(emitter *all, gb_expression expression, uint32_t next, bool
                             node->first, next);
     case GB_NODE_ANY_ORDER:
         return emit_order(all, node, next, nonempty);
+    case GB_NODE_DISTINCT:
+        return emit_distinct(all, expression, next, nonempty);
     }
     return GB_NO_STATE;
 }

@@ -5,6 +5,7 @@
  */
 #include "base/memory.h"
 #include "grammar/compile/compiler.h"
+#include "grammar/compile/distinct.h"
 #include "grammar/compile/lengths.h"
 
 #include <string.h>
@@ -119,6 +120,31 @@ static gb_facts of_order(const gb_compiler *compiler, const gb_expression_node *
     return facts;
 }
 
+/* How many texts the items of the expression can have; 0 also while they are not known to be regular. */
+static uint32_t count_items(gb_compiler *compiler, gb_expression expression, gb_expression item) {
+    const gb_dfa *dfa =
+        gb_has_fact(compiler, item, GB_FACT_REGULAR) ? gb_flat_product(compiler, expression) : NULL;
+    uint32_t *texts = dfa ? gb_count_texts(dfa) : NULL;
+    const uint32_t count = texts ? texts[0] : 0;
+    if (dfa && !texts)
+        gb_compiler_no_memory(compiler);
+    gb_free(texts);
+    return count;
+}
+
+static gb_facts of_distinct(gb_compiler *compiler, gb_expression expression, const gb_expression_node *node) {
+    const gb_distinct items = gb_distinct_of(compiler->expressions, node);
+    const uint32_t texts = count_items(compiler, expression, node->item);
+    const bool separates = gb_has_fact(compiler, items.separator, GB_FACT_PRODUCTIVE);
+    const uint32_t most = separates || items.most == 0 ? items.most : 1;
+    gb_facts facts = {.flat_dfa = compiler->facts[expression].flat_dfa};
+    if (items.least <= most && items.least <= texts && most > 0 && texts > 0)
+        facts.flags |= GB_FACT_PRODUCTIVE | GB_FACT_NONEMPTY;
+    if (items.least == 0)
+        facts.flags |= GB_FACT_PRODUCTIVE | GB_FACT_NULLABLE;
+    return facts;
+}
+
 /* ---- Intersections and differences -----------------------------------------------------------------------
  */
 
@@ -192,6 +218,8 @@ static gb_facts facts_of(gb_compiler *compiler, gb_expression expression) {
         return (gb_facts){.flags = GB_FACT_PRODUCTIVE | GB_FACT_NONEMPTY, .size = 1};
     case GB_NODE_ANY_ORDER:
         return of_order(compiler, node);
+    case GB_NODE_DISTINCT:
+        return of_distinct(compiler, expression, node);
     }
     return (gb_facts){0};
 }
@@ -211,6 +239,23 @@ static bool update(gb_compiler *compiler, gb_expression expression) {
     return changed;
 }
 
+/* Items that differ must be regular, and none of them empty. */
+static void refuse_distinct(gb_compiler *compiler) {
+    for (gb_expression i = 1; i < compiler->expressions->node_count; i++) {
+        const gb_expression_node *node = &compiler->expressions->nodes[i];
+        if (node->kind != GB_NODE_DISTINCT || !gb_has_fact(compiler, i, GB_FACT_REACHABLE))
+            continue;
+        if (!gb_has_fact(compiler, node->item, GB_FACT_REGULAR))
+            gb_compiler_fail(
+                compiler, GUMBEL_ERROR_UNSUPPORTED,
+                "grammar: items that differ are not regular: a rule that uses itself, a token, or "
+                "items in any order or that differ");
+        else if (gb_has_fact(compiler, node->item, GB_FACT_NULLABLE))
+            gb_compiler_fail(compiler, GUMBEL_ERROR_ARGUMENT,
+                             "grammar: an item of those that differ allows the empty text");
+    }
+}
+
 /* An operand that is not regular; the message names a rule where that is one. */
 static void refuse_operands(gb_compiler *compiler) {
     for (gb_expression i = 1; i < compiler->expressions->node_count; i++) {
@@ -220,7 +265,7 @@ static void refuse_operands(gb_compiler *compiler) {
             gb_compiler_fail(
                 compiler, GUMBEL_ERROR_UNSUPPORTED,
                 "grammar: an intersection or difference of what is not regular: a rule that uses "
-                "itself, a token, or items in any order");
+                "itself, a token, or items in any order or that differ");
     }
 }
 
@@ -249,4 +294,5 @@ void gb_find_facts(gb_compiler *compiler) {
     }
     refuse_operands(compiler);
     refuse_empty_items(compiler);
+    refuse_distinct(compiler);
 }

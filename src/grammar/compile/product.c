@@ -34,13 +34,14 @@ static gumbel_status multiply(gb_compiler *compiler, gb_expression left, gb_expr
     return status;
 }
 
-static void report(gb_compiler *compiler, gumbel_status status) {
+static void report(gb_compiler *compiler, const gb_expression_node *node, gumbel_status status) {
     gb_watch *watch = compiler->expressions->watch;
     if (!gb_watch_goes_on(watch, 0))
         gb_compiler_fail(compiler, watch->error.status, "%s", watch->error.message);
     else if (status == GUMBEL_ERROR_LIMIT)
-        gb_compiler_fail(compiler, status,
-                         "grammar: an intersection or difference needs more than %zu states or too much work",
+        gb_compiler_fail(compiler, status, "grammar: %s more than %zu states or too much work",
+                         node->kind == GB_NODE_DISTINCT ? "items that differ need"
+                                                        : "an intersection or difference needs",
                          compiler->limits.dfa_states);
     else if (status != GUMBEL_OK)
         gb_compiler_no_memory(compiler);
@@ -115,10 +116,11 @@ static uint32_t keep(gb_compiler *compiler, gb_dfa *dfa) {
 
 static uint32_t write_out(gb_compiler *compiler, const gb_expression_node *node) {
     gb_dfa dfa = {0};
-    const gb_product kind = node->kind == GB_NODE_BOTH ? GB_PRODUCT_BOTH : GB_PRODUCT_EXCEPT;
-    const gumbel_status status = multiply(compiler, node->item, node->first, kind, &dfa);
+    const gb_product kind = node->kind == GB_NODE_EXCEPT ? GB_PRODUCT_EXCEPT : GB_PRODUCT_BOTH;
+    const gb_expression right = node->kind == GB_NODE_DISTINCT ? node->item : node->first;
+    const gumbel_status status = multiply(compiler, node->item, right, kind, &dfa);
     if (compiler->error.status == GUMBEL_OK)
-        report(compiler, status);
+        report(compiler, node, status);
     return keep(compiler, &dfa);
 }
 

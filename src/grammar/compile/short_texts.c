@@ -136,6 +136,7 @@ static uint64_t walk(walker *all, gb_expression expression, uint64_t from) {
     case GB_NODE_RULE:
     case GB_NODE_TOKEN:
     case GB_NODE_ANY_ORDER:
+    case GB_NODE_DISTINCT:
         all->is_unknown = true;
     }
     return 0;

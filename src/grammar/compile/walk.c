@@ -24,6 +24,8 @@ gb_expression gb_item_at(const gb_expressions *expressions, gb_expression expres
             return expressions->links[order->first + index];
         return index == order->count ? order->separator : index == order->count + 1 ? order->rest : 0;
     }
+    case GB_NODE_DISTINCT:
+        return index == 0 ? node->item : index == 1 ? gb_distinct_of(expressions, node).separator : 0;
     case GB_NODE_NOTHING:
     case GB_NODE_EMPTY:
     case GB_NODE_BYTES:
@@ -84,6 +86,8 @@ static gb_expression next_beginning(const gb_compiler *compiler, step *at) {
     uint32_t index = at->next++;
     if (node->kind == GB_NODE_BOTH || node->kind == GB_NODE_EXCEPT)
         return 0; /* regular, so no rule in it uses itself */
+    if (node->kind == GB_NODE_DISTINCT && index > 0)
+        return 0; /* no separator comes first */
     gb_expression item = gb_item_at(compiler->expressions, at->expression, index);
     if (node->kind == GB_NODE_SEQUENCE && item && !gb_has_fact(compiler, item, GB_FACT_NULLABLE))
         at->next = node->count;

@@ -62,6 +62,14 @@ static gb_frame frame_at(const gb_configurations *configurations, uint32_t numbe
     return frame;
 }
 
+/* What an item was is forgotten but for what the item may not become: so all that differ already are one. */
+static gb_frame forget_text(gb_configurations *configurations, gb_frame frame, uint32_t longest) {
+    gb_closure *closure = &configurations->closure;
+    const gb_distinct_part *part = &closure->automaton->distincts[frame.part];
+    const gb_count items = {.least = part->least, .most = part->most, .below = 1, .above = 1};
+    return gb_forget_text(closure, frame, alike_count(&items, gb_distinct_count(closure, frame), longest));
+}
+
 /* Finds the frame that stands for one whose parent has one. */
 static void find_one(gb_alike *alike, gb_configurations *configurations, uint32_t number) {
     const gb_automaton *automaton = configurations->closure.automaton;
@@ -69,6 +77,8 @@ static void find_one(gb_alike *alike, gb_configurations *configurations, uint32_
     frame.parent = alike->frames[frame.parent];
     if (gb_is_counted(&frame))
         frame.value = alike_count(&automaton->counts[frame.part], frame.value, alike->longest);
+    if (gb_is_distinct(&frame))
+        frame = forget_text(configurations, frame, alike->longest);
     alike->frames[number] = gb_frame_number(&configurations->closure, frame);
 }
 
@@ -103,7 +113,8 @@ static bool add_stacks(gb_alike *alike, gb_configurations *configurations, uint3
 }
 
 uint32_t gb_find_alike(gb_alike *alike, gb_configurations *configurations, uint32_t configuration) {
-    if (configurations->closure.automaton->count_count == 0)
+    const gb_automaton *automaton = configurations->closure.automaton;
+    if (automaton->count_count == 0 && automaton->distinct_count == 0)
         return configuration;
     if (!make_room(&alike->of_configuration, &alike->configuration_count, configuration) ||
         !make_room(&alike->frames, &alike->frame_count, configurations->closure.frames.count)) {

@@ -12,12 +12,14 @@ bool gb_closure_begin(gb_closure *closure, const gb_automaton *automaton, size_t
     closure->stamps = gb_allocate(closure->visited_slots, sizeof *closure->stamps);
     const uint32_t none[5] = {UINT32_MAX};
     uint32_t number;
-    return closure->visited && closure->stamps && gb_intern(&closure->frames, none, 5, &number);
+    return closure->visited && closure->stamps && gb_intern(&closure->frames, none, 5, &number) &&
+           gb_text_sets_begin(&closure->texts);
 }
 
 void gb_closure_free(gb_closure *closure) {
     gb_intern_free(&closure->frames);
     gb_intern_free(&closure->seen);
+    gb_text_sets_free(&closure->texts);
     gb_free(closure->found.items);
     gb_free(closure->pending.items);
     gb_free(closure->visited);
@@ -28,7 +30,8 @@ void gb_closure_free(gb_closure *closure) {
 }
 
 size_t gb_closure_bytes(const gb_closure *closure) {
-    return gb_intern_bytes(&closure->frames) + gb_intern_bytes(&closure->seen);
+    return gb_intern_bytes(&closure->frames) + gb_intern_bytes(&closure->seen) +
+           gb_text_sets_bytes(&closure->texts);
 }
 
 /* ---- Stacks, each visited once ------------------------------------------------------------------------- */
@@ -134,6 +137,9 @@ static void visit(gb_closure *closure, gb_stack stack) {
         break;
     case GB_ACTION_ORDER:
         gb_begin_order(closure, state->argument, state->next, stack.frame);
+        break;
+    case GB_ACTION_DISTINCT:
+        gb_begin_distinct(closure, state->argument, state->next, stack.frame);
         break;
     case GB_ACTION_END:
         end(closure, stack);

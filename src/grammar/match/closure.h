@@ -8,6 +8,7 @@
 
 #include "grammar/compile/automaton.h"
 #include "grammar/match/intern.h"
+#include "grammar/match/text_sets.h"
 
 /* A place: a state on top of frames; frame 0 is none. */
 typedef struct gb_stack {
@@ -16,10 +17,12 @@ typedef struct gb_stack {
 
 typedef enum gb_frame_kind {
     GB_FRAME_CALL,
-    GB_FRAME_COUNT,    /* in an item of counts[part]; value: how many came before it */
-    GB_FRAME_UNITS,    /* in counts[part], which counts its units; value: how many are complete */
-    GB_FRAME_ITEM,     /* in an item of orders[part]; value: what was seen, with this item */
-    GB_FRAME_SEPARATOR /* between items of orders[part]; value: what was seen */
+    GB_FRAME_COUNT,     /* in an item of counts[part]; value: how many came before it */
+    GB_FRAME_UNITS,     /* in counts[part], which counts its units; value: how many are complete */
+    GB_FRAME_ITEM,      /* in an item of orders[part]; value: what was seen, with this item */
+    GB_FRAME_SEPARATOR, /* between items of orders[part]; value: what was seen */
+    GB_FRAME_DISTINCT,  /* in an item of distincts[part], on top of all; value: what it must differ from */
+    GB_FRAME_BETWEEN    /* between items of distincts[part]; value: what they were */
 } gb_frame_kind;
 
 /* As it is stored: five words. */
@@ -40,6 +43,10 @@ static inline bool gb_is_counted(const gb_frame *frame) {
     return frame->kind == GB_FRAME_COUNT || frame->kind == GB_FRAME_UNITS;
 }
 
+static inline bool gb_is_distinct(const gb_frame *frame) {
+    return frame->kind == GB_FRAME_DISTINCT || frame->kind == GB_FRAME_BETWEEN;
+}
+
 typedef struct gb_stack_list {
     gb_stack *items;
     size_t count, capacity;
@@ -48,7 +55,8 @@ typedef struct gb_stack_list {
 typedef struct gb_closure {
     const gb_automaton *automaton;
     gb_intern_table frames; /* number 0 is no frame */
-    gb_intern_table seen;   /* of items in any order: how many, then a bit for each */
+    gb_intern_table seen;   /* of items in any order: how many, then a bit for each; of distinct ones */
+    gb_text_sets texts;     /* of items that differ */
     gb_stack_list found; /* stacks whose state takes a byte or a token, or that are at the end of the text */
     gb_stack_list pending;
     gb_stack *visited; /* a hash table; of this closure where the stamp is right */
@@ -83,9 +91,24 @@ void gb_pass_gate(gb_closure *closure, const gb_automaton_state *state, uint32_t
 void gb_begin_order(gb_closure *closure, uint32_t part, uint32_t next, uint32_t frame);
 void gb_end_item(gb_closure *closure, gb_frame frame);
 void gb_choose_item(gb_closure *closure, gb_frame frame);
+void gb_begin_distinct(gb_closure *closure, uint32_t part, uint32_t next, uint32_t frame);
+void gb_end_distinct(gb_closure *closure, gb_frame frame);
 void gb_pop_frame(gb_closure *closure, uint32_t frame);
 
 /* The number of a frame, or 0 after an error. */
 uint32_t gb_frame_number(gb_closure *closure, gb_frame frame);
+
+/* The frame under a state that a byte led to. False where the item then could only be one that was there.
+ * Bytes of an automaton with distinct items are classes of their own. */
+bool gb_take_distinct_byte(gb_closure *closure, uint32_t *frame, uint8_t byte, uint32_t state);
+
+/* How many items a frame of distinct ones counts, and one that stands for it, where another count does: what
+ * is in the item stays, of its text only what would repeat an earlier one. Above it no other item ends, since
+ * what that would have to differ from is not known. */
+uint32_t gb_distinct_count(const gb_closure *closure, gb_frame frame);
+gb_frame gb_forget_text(gb_closure *closure, gb_frame frame, uint32_t count);
+
+/* The frame in another closure, its parent apart; moved: as gb_texts_move has it. */
+gb_frame gb_move_distinct(const gb_closure *from, gb_closure *to, gb_frame frame, uint32_t *moved);
 
 #endif

@@ -117,8 +117,11 @@ uint32_t gb_find_step(gb_configurations *configurations, uint32_t from, uint32_t
         const gb_automaton_state *state = &automaton->states[stacks[i].state];
         for (uint32_t k = 0; k < state->move_count; k++) {
             gb_move move = automaton->moves[state->first_move + k];
-            if (gb_set_has_class(automaton, move.set, class))
-                gb_closure_add(&configurations->closure, move.target, stacks[i].frame);
+            uint32_t frame = stacks[i].frame;
+            if (gb_set_has_class(automaton, move.set, class) &&
+                (automaton->distinct_count == 0 ||
+                 gb_take_distinct_byte(&configurations->closure, &frame, (uint8_t) class, move.target)))
+                gb_closure_add(&configurations->closure, move.target, frame);
         }
     }
     uint32_t to = gb_configuration_of_closure(configurations);

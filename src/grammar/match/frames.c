@@ -112,5 +112,9 @@ void gb_pop_frame(gb_closure *closure, uint32_t number) {
     case GB_FRAME_SEPARATOR:
         gb_choose_item(closure, frame);
         break;
+    case GB_FRAME_DISTINCT:
+    case GB_FRAME_BETWEEN:
+        gb_end_distinct(closure, frame);
+        break;
     }
 }

@@ -43,7 +43,7 @@ static bool fill_cache(gb_match_cache *cache, const gb_matcher_options *options)
         return false;
     if (count)
         memcpy(cache->end_tokens, options->end_tokens, count * sizeof *cache->end_tokens);
-    if (cache->automaton->count_count)
+    if (cache->automaton->count_count || cache->automaton->distinct_count)
         gb_alike_begin(&cache->alike, cache->trie);
     return gb_configurations_begin(&cache->configurations, cache->automaton, GB_STACK_LIMIT, cache->work);
 }

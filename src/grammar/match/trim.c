@@ -11,6 +11,7 @@ typedef struct mover {
     const gb_configurations *from;
     gb_configurations *to;
     uint32_t *frames; /* by frame of from: that of to; 0: not moved yet */
+    uint32_t *texts;  /* by text and set of texts, in the same way */
     bool failed;
 } mover;
 
@@ -34,6 +35,8 @@ static void move_one(mover *all, uint32_t number) {
     frame.parent = all->frames[frame.parent];
     if (frame.kind == GB_FRAME_ITEM || frame.kind == GB_FRAME_SEPARATOR)
         frame.value = move_seen(all, frame.value);
+    if (gb_is_distinct(&frame))
+        frame = gb_move_distinct(&all->from->closure, &all->to->closure, frame, all->texts);
     all->frames[number] = gb_frame_number(&all->to->closure, frame);
     all->failed |= all->to->closure.failed;
 }
@@ -64,13 +67,15 @@ static bool move_history(const gb_configurations *from, gb_configurations *to, u
     size_t frames = from->closure.frames.count;
     mover all = {.from = from, .to = to, .frames = gb_allocate(frames, sizeof *all.frames)};
     uint32_t *path = gb_allocate(frames, sizeof *path);
-    all.failed = !all.frames || !path;
+    all.texts = gb_allocate(from->closure.texts.table.count, sizeof *all.texts);
+    all.failed = !all.frames || !all.texts || !path;
     for (size_t i = 0; i < count && !all.failed; i++) {
         if (history[i] != GB_ENDED)
             history[i] = move_configuration(&all, history[i], path);
         all.failed |= to->status != GUMBEL_OK;
     }
     gb_free(all.frames);
+    gb_free(all.texts);
     gb_free(path);
     return !all.failed;
 }
