@@ -86,6 +86,12 @@ static void test_unsupported(void **state) {
     static const refusal refusals[] = {
         {"{'type':'array','items':{'type':'array','uniqueItems':true}}", GUMBEL_ERROR_UNSUPPORTED,
          "'uniqueItems' at #/items/uniqueItems", "cannot be honoured"},
+        {"{'items':{'type':'object'},'uniqueItems':true}", GUMBEL_ERROR_UNSUPPORTED,
+         "'uniqueItems' at #/uniqueItems", "cannot be honoured"},
+        {"{'items':{'anyOf':[{'enum':[1.5]},{'type':'number'}]},'uniqueItems':true}",
+         GUMBEL_ERROR_UNSUPPORTED, "'uniqueItems' at #/uniqueItems", "cannot be honoured"},
+        {"{'prefixItems':[{'type':'string'}],'items':{'type':'string'},'uniqueItems':true}",
+         GUMBEL_ERROR_UNSUPPORTED, "'uniqueItems' at #/uniqueItems", "cannot be honoured"},
         {"{'contains':{},'minContains':5,'maxItems':9}", GUMBEL_ERROR_UNSUPPORTED, "'contains' at #/contains",
          "4 items"},
         {"{'unevaluatedProperties':false}", GUMBEL_ERROR_UNSUPPORTED, "'unevaluatedProperties'", ""},

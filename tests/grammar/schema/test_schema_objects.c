@@ -114,6 +114,58 @@ static void test_unique(void **state) {
     CHECK_SCHEMAS(cases, &compact);
 }
 
+/* Items of one spelling each, so that equal ones have equal texts. */
+static void test_unique_texts(void **state) {
+    (void)state;
+    static const schema_case cases[] = {
+        {"{'type':'array','items':{'type':'string'},'uniqueItems':true}",
+         {"[]", "['a']", "['','a','ab','abc','b']", "['ab','a','']", "['\\n','\\\\n','\u00e9']"},
+         {"['a','a']", "['','x','']", "['a','ab','a']", "['\\u0061']", "['\\/']", "['\u00e9','\u00e9']",
+          "['a',]", "[1]"}},
+        {"{'type':'array','items':{'type':'string','pattern':'^[ab]{1,2}$'},'uniqueItems':true,'minItems':6}",
+         {"['a','b','aa','ab','ba','bb']"},
+         {"['a','b','aa','ab','ba']", "['a','b','aa','ab','ba','ab']"}},
+        {"{'type':'array','items':{'type':'string','maxLength':3},'uniqueItems':true,'minItems':1,'maxItems':"
+         "2}",
+         {"['abc']", "['a','abc']"},
+         {"[]", "['abcd']", "['a','a']", "['a','b','c']"}},
+        {"{'type':'array','items':{'type':'integer'},'uniqueItems':true}",
+         {"[0,1,-1,10,11,100]", "[12345678901234567890,1234567890123456789]"},
+         {"[1,1]", "[0,-0]", "[1e0]", "[1.0]", "[10,1,10]"}},
+        {"{'type':'array','items':{'type':'integer','minimum':1,'maximum':3},'uniqueItems':true,'minItems':"
+         "3}",
+         {"[1,2,3]", "[3,1,2]"},
+         {"[1,2]", "[1,2,1]", "[1,2,3,1]"}},
+        {"{'type':'array','items':{'type':'number'},'uniqueItems':true}",
+         {"[0.5,5,-0.5,0.25,1.05]", "[0.000000001,123456.5]"},
+         {"[0.5,0.5]", "[0.50]", "[-0]", "[0.0]", "[-0.0]", "[5e-1]", "[1.0]", "[0.0000000001]",
+          "[1234567.5]"}},
+        {"{'type':'array','items':{'type':['string','null','boolean','integer']},'uniqueItems':true}",
+         {"[null,true,false,'true','null',1,'1']"},
+         {"[null,1,null]", "[true,true]", "['1',1,'1']"}},
+        {"{'type':'array','items':{'anyOf':[{'enum':['a',1,null]},{'type':'string'}]},'uniqueItems':true}",
+         {"['a',1,'b',null]"},
+         {"['a','b','a']", "[1,1]", "[2]"}},
+        {"{'type':'object','properties':{'a':{'type':'array','items':{'type':'string','pattern':'^[ab]$'},'"
+         "uniqueItems':true,'minItems':3},'b':{}},'additionalProperties':false}",
+         {"{}", "{'b':1}"},
+         {"{'a':['a']", "{'a':[", "{'a':['a','b']}"}},
+        {"{'type':'object','additionalProperties':{'type':'array','items':{'type':'string'},'uniqueItems':"
+         "true}}",
+         {"{'a':['x','y'],'b':['x','y']}"},
+         {"{'a':['x','x']}", "{'a':[],'b':['x','y','x']}"}},
+        {"{'type':'array','items':{'type':'array','items':{'type':'string'},'uniqueItems':true}}",
+         {"[['a','b'],['a','b'],[]]"},
+         {"[['a','a']]", "[['a'],['b','c','b']]"}},
+        {"{'type':'array','items':{'type':'string','enum':[]},'uniqueItems':true}", {"[]"}, {"['a']"}},
+    };
+    CHECK_SCHEMAS(cases, &compact);
+    static const schema_case spaced[] = {{"{'type':'array','items':{'type':'integer'},'uniqueItems':true}",
+                                          {"[ 1 , 2,12 ]", "[]", "[ ]"},
+                                          {"[1 , 1]", "[1 ,2,\n1 ]", "[1 2]"}}};
+    CHECK_SCHEMAS(spaced, NULL);
+}
+
 static void test_contains(void **state) {
     (void)state;
     static const schema_case cases[] = {
@@ -381,6 +433,7 @@ int main(void) {
                                        cmocka_unit_test(test_counts),
                                        cmocka_unit_test(test_many_patterns),
                                        cmocka_unit_test(test_unique),
+                                       cmocka_unit_test(test_unique_texts),
                                        cmocka_unit_test(test_contains),
                                        cmocka_unit_test(test_combined),
                                        cmocka_unit_test(test_dependencies),

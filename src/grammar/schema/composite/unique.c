@@ -9,6 +9,7 @@
 #include "grammar/schema/alternatives/listed.h"
 #include "grammar/schema/composite/items.h"
 #include "grammar/schema/composite/members.h"
+#include "grammar/schema/composite/one_spelling.h"
 #include "grammar/schema/reader/types.h"
 
 enum {
@@ -116,6 +117,29 @@ static gb_expression express_values(gb_schema_reader *reader, const gb_terms *te
     return array;
 }
 
+/* ---- Items whose texts differ -------------------------------------------------------------------------- */
+
+static gb_expression express_texts(gb_schema_reader *reader, gb_expression item, gb_counts counts) {
+    if (counts.least > counts.most || (item == reader->nothing && counts.least > 0))
+        return reader->nothing;
+    if (item == reader->nothing)
+        return gb_in_brackets(reader, reader->nothing, true);
+    const gb_expression separator = GB_JOIN(reader, reader->space, reader->comma);
+    const gb_expression items = gb_express_distinct(reader->expressions, item, separator,
+                                                    counts.least ? counts.least : 1, counts.most);
+    return gb_in_brackets(reader, GB_JOIN(reader, items, reader->space), counts.least == 0);
+}
+
+/* 0 also where equal items may be written differently. */
+static gb_expression express_spelled(gb_schema_reader *reader, const gb_terms *terms, gb_counts counts) {
+    gb_terms item = {0};
+    gb_expression spelled = 0;
+    if (gb_item_terms(reader, terms, 0, &item))
+        spelled = gb_express_one_spelling(reader, &item);
+    gb_terms_free(&item);
+    return spelled ? express_texts(reader, spelled, counts) : 0;
+}
+
 /* ---- Items of different kinds -------------------------------------------------------------------------- */
 
 /* Whether no value can be at both places. */
@@ -151,10 +175,13 @@ gb_expression gb_express_unique(gb_schema_reader *reader, const gb_terms *terms,
     const size_t most = most_items(reader, terms, counts);
     if (all_differ(reader, terms, most))
         return gb_express_any_items(reader, terms, counts);
-    const gb_expression array =
-        gb_prefix_count(reader, terms) == 0 ? express_values(reader, terms, counts) : 0;
+    gb_expression array = 0;
+    if (gb_prefix_count(reader, terms) == 0)
+        array = express_values(reader, terms, counts);
+    if (!array && !gb_schema_failed(reader) && gb_prefix_count(reader, terms) == 0)
+        array = express_spelled(reader, terms, counts);
     return array ? array
                  : gb_schema_fail(reader, unique_schema(terms), "uniqueItems", GUMBEL_ERROR_UNSUPPORTED,
-                                  "it cannot be honoured but of items that enum or const lists, and of "
-                                  "those that differ in their schemas");
+                                  "it cannot be honoured but of items that enum or const lists, of strings, "
+                                  "numbers, booleans and null, and of items that differ in their schemas");
 }
