@@ -39,19 +39,19 @@ static gb_expression express(gb_expressions *expressions, const char *pattern) {
     return regex.expression;
 }
 
-/* [items, separated by commas]. */
-static gb_expression express_list(gb_expressions *expressions, const char *item, uint32_t least,
-                                  uint32_t most) {
-    const gb_expression parts[] = {
-        express(expressions, "\\["),
-        gb_express_distinct(expressions, express(expressions, item), express(expressions, ","), least, most),
-        express(expressions, "\\]")};
+/* [items, with separators]. */
+static gb_expression express_list(gb_expressions *expressions, const char *item, const char *separator,
+                                  uint32_t least, uint32_t most) {
+    const gb_expression parts[] = {express(expressions, "\\["),
+                                   gb_express_distinct(expressions, express(expressions, item),
+                                                       express(expressions, separator), least, most),
+                                   express(expressions, "\\]")};
     return gb_express_sequence(expressions, parts, 3);
 }
 
 static gb_grammar *list_of(const char *item, uint32_t least, uint32_t most) {
     gb_expressions *expressions = gb_expressions_create();
-    return compile_and_free(expressions, express_list(expressions, item, least, most));
+    return compile_and_free(expressions, express_list(expressions, item, ",", least, most));
 }
 
 static gb_matcher *matcher_of(const gb_grammar *grammar, size_t cache_bytes) {
@@ -126,7 +126,7 @@ static void test_no_dead_ends(void **state) {
 static void test_lists_of_lists(void **state) {
     (void)state;
     gb_expressions *expressions = gb_expressions_create();
-    const gb_expression list = express_list(expressions, "[ab]+", 0, GB_NO_END);
+    const gb_expression list = express_list(expressions, "[ab]+", ",", 0, GB_NO_END);
     gb_grammar *grammar = compile_and_free(expressions, gb_express_repeat(expressions, list, 2, 90));
     assert_true(accepts_bytes(grammar, "[a,b][a,b][]", 12));
     assert_false(accepts_bytes(grammar, "[a,b][a,a]", 10));
@@ -167,21 +167,22 @@ static bool is_accepted(gb_matcher *matcher, uint32_t token) {
 }
 
 /* Whether the token may end one item and another one, or begin one whose texts are few. */
-static bool may_be_left_out(uint32_t token, bool few) {
+static bool may_be_left_out(uint32_t token, char separator, bool few) {
     const gb_token_bytes bytes = vocabulary.tokens[token];
-    size_t commas = 0;
+    size_t separators = 0;
     for (size_t i = 0; i < bytes.size; i++)
-        commas += bytes.data[i] == ',';
-    return few ? commas > 0 && bytes.size > 1 : commas > 1;
+        separators += bytes.data[i] == (uint8_t)separator;
+    return few ? separators > 0 && bytes.size > 1 : separators > 1;
 }
 
-static uint32_t check_mask(gb_matcher *matcher, bool few, uint32_t *words, uint32_t *allowed) {
+static uint32_t check_mask(gb_matcher *matcher, char separator, bool few, uint32_t *words,
+                           uint32_t *allowed) {
     gumbel_error error;
     uint32_t count = 0;
     assert_ok(gb_matcher_mask(matcher, words, &error), &error);
     for (uint32_t token = 0; token < VOCABULARY_SIZE; token++) {
         const bool is_in = has_bit(words, token), is_good = is_accepted(matcher, token);
-        assert_true(is_in ? is_good : !is_good || may_be_left_out(token, few));
+        assert_true(is_in ? is_good : !is_good || may_be_left_out(token, separator, few));
         if (is_in)
             allowed[count++] = token;
     }
@@ -201,11 +202,11 @@ static void check_others(gb_matcher *matcher, gb_matcher *small, const uint32_t 
 }
 
 /* Items are short, so that many are repeated nearly; steps are undone now and then. */
-static void check_walk(const gb_grammar *grammar, bool few, random_state *random) {
+static void check_walk(const gb_grammar *grammar, char separator, bool few, random_state *random) {
     gb_matcher *matcher = matcher_of(grammar, 0), *small = matcher_of(grammar, 1000);
     uint32_t words[WORDS], allowed[VOCABULARY_SIZE];
     for (unsigned step = 0; step < STEPS; step++) {
-        const uint32_t count = check_mask(matcher, few, words, allowed);
+        const uint32_t count = check_mask(matcher, separator, few, words, allowed);
         check_others(matcher, small, words);
         assert_true(count > 0);
         if (random_below(random, 9) == 0) {
@@ -227,21 +228,27 @@ static void check_walk(const gb_grammar *grammar, bool few, random_state *random
 static void test_masks(void **state) {
     (void)state;
     static const struct {
-        const char *item;
+        const char *item, *separator;
         uint32_t least, most;
         bool few;
-    } cases[] = {{"\"[^\"\\\\\\x00-\\x1F]*\"", 0, GB_NO_END, false},
-                 {"[a-c]+", 0, GB_NO_END, false},
-                 {"[a-c]+", 3, 9, false},
-                 {"\"[ab]*\"", 2, GB_NO_END, false},
-                 {"[ab]{1,2}", 3, GB_NO_END, true},
-                 {"0|[1-3][0-3]?", 9, GB_NO_END, true},
-                 {"[ab]{2}c{1,3}", 0, 8, true}};
+    } cases[] = {{"\"[^\"\\\\\\x00-\\x1F]*\"", ",", 0, GB_NO_END, false},
+                 {"[a-c]+", ",", 0, GB_NO_END, false},
+                 {"[a-c]+", ",", 3, 9, false},
+                 {"[ab]+", "c", 0, GB_NO_END, false},
+                 {"[ab]+", "c", 3, 9, false},
+                 {"\"[ab]*\"", ",", 2, GB_NO_END, false},
+                 {"[ab]{1,2}", "c", 3, GB_NO_END, true},
+                 {"b|a[ab]?", "c", 2, GB_NO_END, true},
+                 {"0|[1-3][0-3]?", ",", 9, GB_NO_END, true},
+                 {"[ab]{2}c{1,3}", ",", 0, 8, true}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        gb_grammar *grammar = list_of(cases[i].item, cases[i].least, cases[i].most);
+        gb_expressions *expressions = gb_expressions_create();
+        gb_grammar *grammar =
+            compile_and_free(expressions, express_list(expressions, cases[i].item, cases[i].separator,
+                                                       cases[i].least, cases[i].most));
         random_state random = {i + 1};
         for (int walk = 0; walk < 15; walk++)
-            check_walk(grammar, cases[i].few, &random);
+            check_walk(grammar, cases[i].separator[0], cases[i].few, &random);
         gb_grammar_destroy(grammar);
     }
 }
@@ -277,11 +284,11 @@ static void check_refused(gb_expressions *expressions, gb_expression root, const
 static void test_refused(void **state) {
     (void)state;
     gb_expressions *all = gb_expressions_create();
-    check_refused(all, express_list(all, "a*", 0, 9), "allows the empty text");
+    check_refused(all, express_list(all, "a*", ",", 0, 9), "allows the empty text");
     all = gb_expressions_create();
-    check_refused(all, express_list(all, "[ab]{2}", 5, 9), "no text at all");
+    check_refused(all, express_list(all, "[ab]{2}", ",", 5, 9), "no text at all");
     all = gb_expressions_create();
-    check_refused(all, express_list(all, "a", 3, 2), "at least 3 and at most 2");
+    check_refused(all, express_list(all, "a", ",", 3, 2), "at least 3 and at most 2");
     all = gb_expressions_create();
     check_refused(all, gb_express_distinct(all, gb_express_token(all, 1), 0, 0, 9), "are not regular");
     all = gb_expressions_create();
