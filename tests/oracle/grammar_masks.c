@@ -167,9 +167,10 @@ static bool takes_all(gb_matcher *matcher, const char *text, size_t size) {
 
 static void judge_text(tool *on, size_t size) {
     char *text = read_all(stdin, size);
-    gb_matcher *matcher;
+    gb_matcher *matcher = NULL;
     gumbel_error error;
-    gumbel_status status = gb_matcher_create(on->grammar, NULL, NULL, &matcher, &error);
+    gumbel_status status = on->grammar ? gb_matcher_create(on->grammar, NULL, NULL, &matcher, &error)
+                                       : gb_fail(&error, GUMBEL_ERROR_ARGUMENT, "no grammar");
     const bool is_answer = status == GUMBEL_OK && takes_all(matcher, text, size);
     if (status == GUMBEL_OK)
         status = gb_matcher_error(matcher, &error);

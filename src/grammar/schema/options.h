@@ -39,7 +39,7 @@ typedef struct gb_schema_options {
     uint32_t
         longest_space; /* flexible, lines: characters in a row; 0: GB_DEFAULT_SPACE; GB_NO_END: no limit */
     bool in_order;     /* members stand in the order of `properties`, others behind them */
-    bool one_of_as_any_of; /* oneOf is taken as anyOf where its branches may overlap, not refused */
+    bool one_of_as_any_of; /* branches of oneOf are not held apart */
     bool strict;     /* keywords and formats that are not known are refused; otherwise they are annotations */
     json_t *unknown; /* an object that gets a member for each of those, by its name; NULL: none are listed */
     /* The values are arguments, written so, and typed again by those who read them: numbers have at most

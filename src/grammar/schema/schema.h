@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * JSON Schema (drafts 4 to 2020-12) read into an expression: the JSON texts that the schema allows.
- * Annotations are left out; everything else that a schema asks is honoured or refused with the keyword's name
- * and place.
+ * Annotations and what is not known are left out; everything else that a schema asks is honoured or refused
+ * with the keyword's name and place.
  *
  * What is written differs from what a validator would take where it has to: a key or a string under a
  * pattern, a format or an enum has one spelling (\" \\ \b \f \n \r \t, \u00xx for other control characters,
- * the rest as it is); integers have no fraction and no exponent, and no number under a bound has an exponent;
+ * the rest as it is); integers have no fraction and no exponent, and numbers under a bound seldom have one;
  * values of enum and const are written as the schema spells them, members in its order; `format` is asserted.
  */
 #ifndef GUMBEL_GRAMMAR_SCHEMA_SCHEMA_H

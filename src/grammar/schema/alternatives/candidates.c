@@ -19,6 +19,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define LARGEST_WHOLE 9007199254740992.0 /* 2^53: up to it a double is one whole number */
@@ -62,9 +63,27 @@ static size_t characters_of(const json_t *string) {
     return count;
 }
 
-static bool is_multiple(const json_t *value, const json_t *unit) {
-    const double quotient = json_number_value(value) / json_number_value(unit);
-    return quotient == floor(quotient);
+/* The number in units of 10^-decimals; -1: 64 bits do not hold that, or an error. */
+static int64_t in_units(const gb_decimal *number, size_t decimals) {
+    char digits[2 * GB_MAX_DIGITS + 1];
+    const size_t fraction = strlen(number->fraction), zeros = decimals - fraction;
+    if (strlen(number->whole) + decimals > 18)
+        return -1;
+    snprintf(digits, sizeof digits, "%s%s%.*s", number->whole, number->fraction, (int)zeros,
+             "000000000000000000");
+    return strtoll(digits, NULL, 10);
+}
+
+/* -1: it cannot be told. */
+static int is_multiple(gb_schema_reader *reader, const json_t *schema, const json_t *value,
+                       const json_t *unit) {
+    gb_decimal number, step;
+    if (!gb_read_decimal(reader, schema, "enum", value, &number) ||
+        !gb_read_decimal(reader, schema, "multipleOf", unit, &step))
+        return -1;
+    const size_t a = strlen(number.fraction), b = strlen(step.fraction), decimals = a > b ? a : b;
+    const int64_t units = in_units(&number, decimals), of = in_units(&step, decimals);
+    return units < 0 || of <= 0 ? -1 : units % of == 0;
 }
 
 static bool number_fails(gb_schema_reader *reader, const gb_terms *terms, const json_t *value) {
@@ -79,17 +98,10 @@ static bool number_fails(gb_schema_reader *reader, const gb_terms *terms, const 
     for (size_t i = 0; i < terms->count; i++) {
         const json_t *multiple = gb_keyword_number(reader, terms->items[i], "multipleOf");
         const json_t *other = gb_keyword_number(reader, gb_excluded(terms->items[i]), "multipleOf");
-        if ((multiple && !is_multiple(value, multiple)) || (other && is_multiple(value, other)))
+        if ((multiple && is_multiple(reader, terms->items[i], value, multiple) != 1) ||
+            (other && is_multiple(reader, terms->items[i], value, other) != 0))
             return true;
     }
-    return false;
-}
-
-static bool has_equal_items(const json_t *array) {
-    for (size_t i = 0; i < json_array_size(array); i++)
-        for (size_t k = 0; k < i; k++)
-            if (gb_json_equal(json_array_get(array, i), json_array_get(array, k)))
-                return true;
     return false;
 }
 
@@ -97,7 +109,8 @@ static bool array_fails(gb_schema_reader *reader, const gb_terms *terms, const j
     if (is_outside(gb_read_counts(reader, terms, "minItems", "maxItems"), json_array_size(value)))
         return true;
     for (size_t i = 0; i < terms->count; i++)
-        if (json_is_true(json_object_get(terms->items[i], "uniqueItems")) && has_equal_items(value))
+        if (json_is_true(json_object_get(terms->items[i], "uniqueItems")) &&
+            gb_has_equal_items(reader, value))
             return true;
     return false;
 }

@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "grammar/schema/reader/keywords.h"
+#include "grammar/schema/rewrite/honoured.h"
 
 #include <string.h>
 
@@ -142,12 +143,25 @@ bool gb_is_listed(gb_schema_reader *reader, const json_t *schema, const json_t *
            gb_array_has(reader, json_object_get(schema, "enum"), value);
 }
 
+bool gb_has_equal_items(gb_schema_reader *reader, const json_t *array) {
+    gb_value_set seen;
+    const size_t count = json_array_size(array);
+    bool differ = make_room(&seen, count) || gb_schema_no_memory(reader);
+    for (size_t i = 0; differ && i < count; i++) {
+        const json_t **slot = slot_of(&seen, json_array_get(array, i));
+        differ = !*slot && gb_expressions_go_on(reader->expressions, 1);
+        *slot = json_array_get(array, i);
+    }
+    gb_free(seen.slots);
+    return !differ;
+}
+
 bool gb_have_different_consts(gb_schema_reader *reader, const json_t *schemas) {
     gb_value_set seen;
     const size_t count = json_array_size(schemas);
     bool differ = make_room(&seen, count) || gb_schema_no_memory(reader);
     for (size_t i = 0; differ && i < count; i++) {
-        const json_t *value = json_object_get(json_array_get(schemas, i), "const");
+        const json_t *value = json_object_get(gb_honoured(reader, json_array_get(schemas, i)), "const");
         const json_t **slot = value ? slot_of(&seen, value) : NULL;
         differ = slot && !*slot;
         if (differ)

@@ -16,6 +16,9 @@ bool gb_array_has(gb_schema_reader *reader, const json_t *array, const json_t *v
 /* Whether const or enum of the schema (NULL: none) has the value. */
 bool gb_is_listed(gb_schema_reader *reader, const json_t *schema, const json_t *value);
 
+/* Whether two items of the array are equal. True as well on an error. */
+bool gb_has_equal_items(gb_schema_reader *reader, const json_t *array);
+
 /* Whether each of the schemas has a const, and no two of them an equal one. False also after an error. */
 bool gb_have_different_consts(gb_schema_reader *reader, const json_t *schemas);
 

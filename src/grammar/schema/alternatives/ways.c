@@ -14,6 +14,8 @@ void gb_way_free(gb_way *at) {
 }
 
 bool gb_way_add(gb_schema_reader *reader, gb_way *at, const json_t *schema) {
+    if (!gb_expressions_go_on(reader->expressions, at->terms.count + 1))
+        return false;
     if (json_is_boolean(schema))
         at->impossible |= json_is_false(schema);
     else if (!json_is_object(schema))
@@ -64,12 +66,27 @@ bool gb_way_close(gb_schema_reader *reader, gb_way *at) {
     return true;
 }
 
+/* Whether the value has a reference in it, which may mean another schema elsewhere. */
+static bool has_reference(const json_t *value) {
+    const char *key;
+    json_t *member;
+    bool has = json_object_get(value, "$ref") || json_object_get(value, "$dynamicRef");
+    json_object_foreach(gb_mutable(value), key, member) has = has || has_reference(member);
+    for (size_t i = 0; !has && i < json_array_size(value); i++)
+        has = has_reference(json_array_get(value, i));
+    return has;
+}
+
+static bool is_same(const json_t *branch, const json_t *term) {
+    return branch == term || (json_equal(gb_mutable(branch), gb_mutable(term)) && !has_reference(branch));
+}
+
 /* Whether a branch of an anyOf is among the terms already: then every other one only narrows what it allows.
  */
 static bool is_satisfied(const gb_way *at, const json_t *branches) {
     for (size_t i = 0; i < json_array_size(branches) && at->chosen.count > 0; i++)
         for (size_t k = 0; k < at->terms.count; k++)
-            if (json_equal(json_array_get(branches, i), gb_mutable(at->terms.items[k])))
+            if (is_same(json_array_get(branches, i), at->terms.items[k]))
                 return true;
     return false;
 }

@@ -26,6 +26,8 @@ static void list_properties(gb_object_parts *object, const json_t *schema) {
     json_object_foreach(gb_mutable(properties), name, value) if (!json_object_get(object->names, name))
         list_name(object, name, false);
     json_object_foreach(gb_mutable(patterns), name, value) {
+        if (json_array_size(object->patterns) > MOST_PATTERNS)
+            break; /* an error of gb_list_members */
         bool is_listed = false;
         json_t *listed;
         json_array_foreach(object->patterns, i, listed) is_listed |= !strcmp(json_string_value(listed), name);

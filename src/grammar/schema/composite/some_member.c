@@ -3,6 +3,7 @@
 
 #include "grammar/common/build_json.h"
 #include "grammar/schema/alternatives/candidates.h"
+#include "grammar/schema/composite/dependencies.h"
 #include "grammar/schema/reader/keywords.h"
 #include "grammar/schema/rewrite/made.h"
 
@@ -30,27 +31,40 @@ static bool add_name(choice *all, const char *name) {
     return json_object_set_new(all->names, name, json_null()) == 0 || gb_schema_no_memory(all->reader);
 }
 
-static bool list_names(choice *all, const gb_terms *terms) {
-    static const char *const dependencies[] = {"dependentRequired", "dependencies"};
+/* Names that dependencies list are members, too. */
+static bool list_needs(choice *all, const json_t *schema) {
+    json_t *needs = json_object(), *list, *name;
+    const char *member;
+    size_t i;
+    bool is_listed =
+        needs ? gb_read_dependencies(all->reader, schema, needs) : gb_schema_no_memory(all->reader);
+    json_object_foreach(needs, member, list) {
+        is_listed = is_listed && add_name(all, member);
+        json_array_foreach(list, i, name) is_listed = is_listed && add_name(all, json_string_value(name));
+    }
+    json_decref(needs);
+    return is_listed;
+}
+
+static bool list_names(choice *all, const json_t *schema) {
     const char *name;
     json_t *value;
-    for (size_t i = 0; i < terms->count; i++) {
-        const json_t *required = json_object_get(terms->items[i], "required");
-        json_object_foreach(json_object_get(terms->items[i], "properties"), name, value) {
-            if (!add_name(all, name))
-                return false;
-        }
-        for (size_t k = 0; k < sizeof dependencies / sizeof dependencies[0]; k++) {
-            json_object_foreach(json_object_get(terms->items[i], dependencies[k]), name, value) {
-                if (!add_name(all, name))
-                    return false;
-            }
-        }
-        for (size_t k = 0; k < json_array_size(required); k++)
-            if (json_is_string(json_array_get(required, k)) &&
-                !add_name(all, json_string_value(json_array_get(required, k))))
-                return false;
+    const json_t *required = json_object_get(schema, "required");
+    json_object_foreach(json_object_get(schema, "properties"), name, value) {
+        if (!add_name(all, name))
+            return false;
     }
+    for (size_t k = 0; k < json_array_size(required); k++)
+        if (json_is_string(json_array_get(required, k)) &&
+            !add_name(all, json_string_value(json_array_get(required, k))))
+            return false;
+    return all->reader->options.in_order || list_needs(all, schema);
+}
+
+static bool list_all_names(choice *all, const gb_terms *terms) {
+    for (size_t i = 0; i < terms->count; i++)
+        if (!list_names(all, terms->items[i]))
+            return false;
     return true;
 }
 
@@ -112,7 +126,7 @@ gb_expression gb_express_some_members(gb_schema_reader *reader, const gb_terms *
         if (all.demands.count == 0)
             return express(reader, terms, &none, is_tagged);
         all.names = json_object();
-        if (all.names && list_names(&all, terms))
+        if (all.names && list_all_names(&all, terms))
             objects = meet(&all, terms, &none, 0);
         else
             gb_schema_no_memory(reader);

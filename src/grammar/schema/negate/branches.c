@@ -22,8 +22,9 @@ json_t *gb_negate_branches(gb_negation *at, const json_t *schema, const char *ke
 /* None of them holds, or two do. */
 json_t *gb_negate_one_of(gb_negation *at, const json_t *schema, const char *key, json_t *value) {
     (void)schema;
-    (void)key;
     const size_t count = json_array_size(value);
+    if (count > GB_MOST_NEGATED)
+        return gb_refuse_many(at, key);
     json_t *parts = json_pack("[{s:o}]", "allOf", negate_each(at, value));
     for (size_t a = 0; a < count; a++)
         for (size_t b = a + 1; parts && b < count; b++)

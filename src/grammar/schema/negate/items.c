@@ -27,10 +27,10 @@ static json_t *with_item_at(size_t index, json_t *item) {
 }
 
 json_t *gb_negate_prefix_items(gb_negation *at, const json_t *schema, const char *key, json_t *value) {
-    (void)at;
+    if (json_array_size(value) > GB_MOST_NEGATED)
+        return gb_refuse_many(at, key);
     json_t *parts = json_array();
     (void)schema;
-    (void)key;
     for (size_t i = 0; parts && i < json_array_size(value); i++) {
         json_t *negated = gb_negate_later(json_array_get(value, i));
         parts = gb_append_value(parts, negated ? with_item_at(i, negated) : NULL);
@@ -76,7 +76,7 @@ json_t *gb_negate_contains(gb_negation *at, const json_t *schema, const char *ke
         return json_decref(parts), gb_refuse_negation(at, schema, key, value);
     if (parts && fewest > 0)
         parts = add_fewer(parts, value, fewest);
-    if (parts && most)
+    if (parts && most && json_integer_value(most) < GB_NO_END)
         parts = gb_append_value(parts, json_pack("{s:s, s:O, s:I}", "type", "array", "contains", value,
                                                  "minContains", json_integer_value(most) + 1));
     return gb_any_of(parts);

@@ -29,8 +29,10 @@ json_t *gb_negate_required(gb_negation *at, const json_t *schema, const char *ke
     json_t *parts = json_array();
     for (size_t i = 0; parts && i < json_array_size(value); i++) {
         const char *name = json_string_value(json_array_get(value, i));
+        if (!name)
+            gb_schema_fail(at->reader, schema, key, GUMBEL_ERROR_FORMAT, "expected a list of strings");
         parts = gb_append_value(
-            parts, json_pack("{s:s, s:{s:b}}", "type", "object", "properties", name ? name : "", 0));
+            parts, name ? json_pack("{s:s, s:{s:b}}", "type", "object", "properties", name, 0) : NULL);
     }
     return gb_any_of(parts);
 }

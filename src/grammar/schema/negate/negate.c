@@ -16,6 +16,12 @@ json_t *gb_refuse_negation(gb_negation *at, const json_t *schema, const char *ke
     return NULL;
 }
 
+json_t *gb_refuse_many(gb_negation *at, const char *key) {
+    gb_schema_fail(at->reader, at->schema, at->keyword, GUMBEL_ERROR_LIMIT,
+                   "\"%s\" of more than %d schemas cannot be negated", key, GB_MOST_NEGATED);
+    return NULL;
+}
+
 json_t *gb_negate_later(const json_t *negated) {
     if (json_is_boolean(negated))
         return json_boolean(json_is_false(negated));
@@ -46,8 +52,8 @@ static gb_negate_keyword *negation_of(const char *key) {
     } negations[] = {{"type", gb_negate_leave_out},
                      {"enum", gb_negate_values},
                      {"const", gb_negate_values},
-                     {"pattern", gb_negate_text},
-                     {"format", gb_negate_text},
+                     {"pattern", gb_negate_pattern},
+                     {"format", gb_negate_format},
                      {"multipleOf", gb_negate_multiple},
                      {"minimum", gb_negate_bound},
                      {"maximum", gb_negate_bound},
@@ -93,10 +99,30 @@ static json_t *negate_member(gb_negation *at, const json_t *schema, const char *
     return target ? gb_negate_later(target) : NULL;
 }
 
+/* Keywords that are not what they have to be are errors, however little they would leave. */
+static bool check_shapes(gb_schema_reader *reader, const json_t *schema) {
+    static const char *const arrays[] = {"allOf", "anyOf", "oneOf", "enum", "required", "prefixItems"};
+    static const char *const objects[] = {"properties", "patternProperties", "dependencies",
+                                          "dependentRequired", "dependentSchemas"};
+    bool asserts;
+    for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) {
+        const json_t *array = gb_keyword_array(reader, schema, arrays[i]);
+        if (array && i < 3 && json_array_size(array) == 0)
+            gb_schema_fail(reader, schema, arrays[i], GUMBEL_ERROR_FORMAT, "expected at least one schema");
+    }
+    for (size_t i = 0; i < sizeof objects / sizeof objects[0]; i++)
+        gb_keyword_object(reader, schema, objects[i]);
+    return gb_check_keywords(reader, schema, &asserts);
+}
+
 static json_t *negate_object(gb_negation *at, const json_t *negated) {
     json_t *parts = json_array(), *value;
     const char *key;
     const json_t *honoured = gb_honoured(at->reader, negated);
+    if (!honoured || !check_shapes(at->reader, honoured)) {
+        json_decref(parts);
+        return NULL;
+    }
     json_object_foreach(gb_mutable(honoured), key, value) {
         const gb_keyword_kind kind = gb_keyword_kind_of(at->reader, key);
         if (kind == GB_KEYWORD_ANNOTATION || kind == GB_KEYWORD_PLACE || !negation_of(key))

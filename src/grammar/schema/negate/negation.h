@@ -21,13 +21,19 @@ typedef struct gb_negation {
 /* schema has the key, with this value. */
 typedef json_t *gb_negate_keyword(gb_negation *at, const json_t *schema, const char *key, json_t *value);
 
-gb_negate_keyword gb_negate_leave_out, gb_negate_values, gb_negate_text, gb_negate_multiple, gb_negate_bound,
-    gb_negate_count;
+gb_negate_keyword gb_negate_leave_out, gb_negate_values, gb_negate_pattern, gb_negate_format,
+    gb_negate_multiple, gb_negate_bound, gb_negate_count;
 gb_negate_keyword gb_negate_required, gb_negate_properties, gb_negate_patterns, gb_negate_other_members,
     gb_negate_names, gb_negate_dependencies;
 gb_negate_keyword gb_negate_items, gb_negate_prefix_items, gb_negate_other_items, gb_negate_contains;
 gb_negate_keyword gb_negate_branches, gb_negate_one_of, gb_negate_not, gb_negate_if;
 gb_negate_keyword gb_refuse_negation;
+
+/* Of branches of a oneOf, which are taken in pairs, and of first items. */
+enum { GB_MOST_NEGATED = 256 };
+
+/* Fails for more than that. Returns NULL. */
+json_t *gb_refuse_many(gb_negation *at, const char *key);
 
 /* What a schema does not allow. */
 json_t *gb_negate_schema(gb_negation *at, const json_t *negated);

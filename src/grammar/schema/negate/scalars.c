@@ -3,24 +3,46 @@
  * Types, listed values, texts and numbers that a schema does not allow.
  */
 #include "grammar/schema/negate/negation.h"
+#include "grammar/schema/rewrite/made.h"
+#include "grammar/schema/string/formats.h"
 
-/* Values that the expressions of types leave out (gb_excluded). */
+/* Values of the type (NULL: any) but for those that the key's value allows, which is taken. */
+static json_t *leave_out(const char *type, const char *key, json_t *value) {
+    json_t *schema = type ? json_pack("{s:s}", "type", type) : json_object();
+    json_t *excluded = json_pack("{s:o}", key, value);
+    if (schema && excluded && json_object_set_nocheck(schema, GB_EXCLUDED, excluded) == 0) {
+        json_decref(excluded);
+        return schema;
+    }
+    json_decref(schema);
+    json_decref(excluded);
+    return NULL;
+}
+
 json_t *gb_negate_leave_out(gb_negation *at, const json_t *schema, const char *key, json_t *value) {
     (void)at;
     (void)schema;
-    return json_pack("{s:{s:O}}", "not", key, value);
+    return leave_out(NULL, key, json_incref(value));
 }
 
-json_t *gb_negate_text(gb_negation *at, const json_t *schema, const char *key, json_t *value) {
+json_t *gb_negate_pattern(gb_negation *at, const json_t *schema, const char *key, json_t *value) {
     (void)at;
     (void)schema;
-    return json_pack("{s:s, s:{s:O}}", "type", "string", "not", key, value);
+    return leave_out("string", key, json_incref(value));
+}
+
+/* All strings are left out that may be of the format. */
+json_t *gb_negate_format(gb_negation *at, const json_t *schema, const char *key, json_t *value) {
+    const gb_string_format *format = json_is_string(value) ? gb_find_format(json_string_value(value)) : NULL;
+    if (!format || !format->outer)
+        return gb_refuse_negation(at, schema, key, value);
+    return *format->outer ? leave_out("string", key, json_incref(value)) : json_false();
 }
 
 json_t *gb_negate_multiple(gb_negation *at, const json_t *schema, const char *key, json_t *value) {
     (void)at;
     (void)schema;
-    return json_pack("{s:s, s:{s:O}}", "type", "number", "not", key, value);
+    return leave_out("number", key, json_incref(value));
 }
 
 /* A bound of a number. Draft 4's boolean beside it makes the other side unclear. */
@@ -33,22 +55,27 @@ json_t *gb_negate_bound(gb_negation *at, const json_t *schema, const char *key, 
                                  : gb_refuse_negation(at, schema, key, value);
 }
 
+static const char *type_of_count(const char *key) {
+    return strcmp(key + 3, "Length") == 0 ? "string" : strcmp(key + 3, "Items") == 0 ? "array" : "object";
+}
+
 /* A count: minLength 3 becomes maxLength 2. */
 json_t *gb_negate_count(gb_negation *at, const json_t *schema, const char *key, json_t *value) {
     static const struct {
-        const char *least, *most, *type;
-    } counts[] = {{"minLength", "maxLength", "string"},
-                  {"minItems", "maxItems", "array"},
-                  {"minProperties", "maxProperties", "object"}};
+        const char *least, *most;
+    } counts[] = {{"minLength", "maxLength"}, {"minItems", "maxItems"}, {"minProperties", "maxProperties"}};
+    const char *type = type_of_count(key);
     if (!json_is_integer(value))
         return gb_refuse_negation(at, schema, key, value);
     const json_int_t count = json_integer_value(value);
+    if (count >= GB_NO_END) /* nothing is as long */
+        return strncmp(key, "max", 3) == 0 ? json_false() : json_pack("{s:s}", "type", type_of_count(key));
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
         if (!strcmp(key, counts[i].least))
-            return count > 0 ? json_pack("{s:s, s:I}", "type", counts[i].type, counts[i].most, count - 1)
+            return count > 0 ? json_pack("{s:s, s:I}", "type", type, counts[i].most, count - 1)
                              : json_false();
         if (!strcmp(key, counts[i].most))
-            return json_pack("{s:s, s:I}", "type", counts[i].type, counts[i].least, count + 1);
+            return json_pack("{s:s, s:I}", "type", type, counts[i].least, count + 1);
     }
     return gb_refuse_negation(at, schema, key, value);
 }
@@ -98,7 +125,7 @@ static bool is_composite(const json_t *value) {
 
 /* Takes both lists: none of the scalars, and each of the parts. */
 static json_t *none_of(json_t *scalars, json_t *parts) {
-    json_t *none = json_pack("{s:{s:o}}", "not", "enum", scalars);
+    json_t *none = leave_out(NULL, "enum", scalars);
     if (!parts || json_array_size(parts) > 0)
         return json_pack("{s:o}", "allOf", gb_append_value(parts, none));
     json_decref(parts);

@@ -86,7 +86,8 @@ static gb_expression express(gb_schema_reader *reader, multiples *all) {
     return automaton;
 }
 
-gb_expression gb_express_multiple(gb_schema_reader *reader, const json_t *schema, const json_t *multiple) {
+gb_expression gb_express_multiple(gb_schema_reader *reader, const json_t *schema, const json_t *multiple,
+                                  bool is_long) {
     gb_decimal decimal;
     multiples all = {.digits = 1};
     char digits[2 * GB_MAX_DIGITS + 1];
@@ -102,7 +103,7 @@ gb_expression gb_express_multiple(gb_schema_reader *reader, const json_t *schema
         return gb_schema_fail(reader, schema, "multipleOf", GUMBEL_ERROR_UNSUPPORTED,
                               "at most %d, in units of its last decimal", MOST_UNITS);
     all.digits = USUAL_DIGITS; /* a double holds what is shorter, so that a validator can divide it */
-    if (state_count(&all) > MOST_STATES / 2)
+    if (is_long || state_count(&all) > MOST_STATES / 2)
         all.digits = 1;
     return express(reader, &all);
 }

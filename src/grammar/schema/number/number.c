@@ -165,13 +165,13 @@ static gb_expression narrow(gb_schema_reader *reader, const json_t *schema, gb_e
     const json_t *other = gb_keyword_number(reader, excluded, "multipleOf");
     if (other) {
         *is_asked = true;
-        numbers =
-            gb_express_except(reader->expressions, numbers, gb_express_multiple(reader, excluded, other));
+        numbers = gb_express_except(reader->expressions, numbers,
+                                    gb_express_multiple(reader, excluded, other, true));
     }
     if (multiple) {
         *is_asked = true;
-        numbers =
-            gb_express_both(reader->expressions, numbers, gb_express_multiple(reader, schema, multiple));
+        numbers = gb_express_both(reader->expressions, numbers,
+                                  gb_express_multiple(reader, schema, multiple, false));
     }
     return numbers;
 }

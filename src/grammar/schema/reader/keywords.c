@@ -39,17 +39,37 @@ static bool is_neutral(const char *keyword, const json_t *value) {
     return false;
 }
 
+static bool has_zero(const json_t *value) {
+    const char *key;
+    json_t *member;
+    bool has = json_is_string(value) && strlen(json_string_value(value)) < json_string_length(value);
+    for (size_t i = 0; !has && i < json_array_size(value); i++)
+        has = has_zero(json_array_get(value, i));
+    json_object_foreach(gb_mutable(value), key, member) has |= !json_is_object(member) && has_zero(member);
+    return has;
+}
+
+/* Names are read up to their first U+0000. */
+static bool check_names(gb_schema_reader *reader, const json_t *schema) {
+    static const char *const keywords[] = {"required",     "type",        "format", "dependentRequired",
+                                           "dependencies", "$dynamicRef", "$ref",   "$schema"};
+    for (size_t i = 0; i < sizeof keywords / sizeof keywords[0]; i++)
+        if (has_zero(json_object_get(schema, keywords[i])))
+            gb_schema_fail(reader, schema, keywords[i], GUMBEL_ERROR_FORMAT, "a name with U+0000 in it");
+    return !gb_schema_failed(reader);
+}
+
 bool gb_check_keywords(gb_schema_reader *reader, const json_t *schema, bool *asserts) {
     const char *key;
     json_t *value;
     *asserts = false;
     json_object_foreach(gb_mutable(schema), key, value) {
         const gb_keyword_kind kind = gb_keyword_kind_of(reader, key);
-        *asserts |= kind == GB_KEYWORD_ASSERTION || kind == GB_KEYWORD_UNKNOWN || strcmp(key, "not") == 0;
+        *asserts |= kind == GB_KEYWORD_ASSERTION || kind == GB_KEYWORD_UNKNOWN;
         if (kind == GB_KEYWORD_REFUSED && !is_neutral(key, value))
             gb_schema_fail(reader, schema, key, GUMBEL_ERROR_UNSUPPORTED, "this keyword cannot be honoured");
     }
-    return !gb_schema_failed(reader);
+    return check_names(reader, schema);
 }
 
 static const json_t *keyword_of(gb_schema_reader *reader, const json_t *schema, const char *keyword,

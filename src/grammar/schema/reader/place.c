@@ -87,8 +87,7 @@ static bool has_anchor(const json_t *schema, const void *user) {
     return is_named && gb_resource_of(sought->reader, schema) == sought->resource;
 }
 
-/* Takes the next step of a pointer, which begins behind its '/', undoing %: gb_schema_search(member, ~0 and
- * ~1. */
+/* Takes the next step of a pointer, which begins behind its '/', undoing %XX, ~0 and ~1. */
 static const char *next_step(const char *at, gb_byte_buffer *step) {
     step->size = 0;
     while (*at && *at != '/') {

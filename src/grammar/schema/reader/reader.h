@@ -19,7 +19,7 @@ enum {
     GB_MAX_TRIED = 16                     /* expressions that are kept compiled */
 };
 
-/* A schema that stands for keywords of another one (rewrite.c). */
+/* A schema that stands for keywords of another one (made.h). */
 typedef struct gb_made_schema {
     json_t *schema; /* owned */
     const json_t *source;

@@ -64,12 +64,13 @@ static void append_name(gb_schema_reader *reader, const json_t *resource, gb_byt
 typedef struct sought {
     gb_schema_reader *reader;
     const gb_byte_buffer *name;
+    const json_t *other; /* than this one; NULL: any */
 } sought;
 
 static bool is_called(const json_t *schema, const void *user) {
     const sought *wanted = user;
     gb_byte_buffer name = {0};
-    if (!id_of(wanted->reader, schema))
+    if (!id_of(wanted->reader, schema) || schema == wanted->other)
         return false;
     append_name(wanted->reader, schema, &name);
     if (name.failed)
@@ -88,9 +89,13 @@ const json_t *gb_find_resource(gb_schema_reader *reader, const json_t *from, con
     append_name(reader, from, &name);
     if (!text.failed)
         resolve(&name, (const char *)text.data);
-    const sought wanted = {reader, &name};
+    sought wanted = {reader, &name, NULL};
     const json_t *found =
         name.failed || text.failed ? NULL : gb_schema_search(reader->root, is_called, &wanted);
+    wanted.other = found;
+    if (found && gb_schema_search(reader->root, is_called, &wanted))
+        gb_schema_fail(reader, found, gb_id_keyword(reader), GUMBEL_ERROR_FORMAT,
+                       "another schema has it, too");
     if (name.failed || text.failed)
         gb_schema_no_memory(reader);
     gb_buffer_free(&name);

@@ -2,6 +2,7 @@
 #include "grammar/schema/reader/types.h"
 
 #include "grammar/schema/reader/keywords.h"
+#include "grammar/schema/rewrite/made.h"
 
 #include <math.h>
 #include <string.h>
@@ -41,7 +42,7 @@ unsigned gb_type_keyword(gb_schema_reader *reader, const json_t *schema) {
 
 static unsigned types_of_schema(gb_schema_reader *reader, const json_t *schema) {
     const json_t *nullable = json_object_get(schema, "nullable");
-    const json_t *excluded = json_object_get(schema, "not");
+    const json_t *excluded = json_object_get(schema, GB_EXCLUDED);
     unsigned types = gb_type_keyword(reader, schema);
     if (nullable && !json_is_boolean(nullable))
         gb_schema_fail(reader, schema, "nullable", GUMBEL_ERROR_FORMAT, "expected true or false");
@@ -49,7 +50,7 @@ static unsigned types_of_schema(gb_schema_reader *reader, const json_t *schema) 
         gb_schema_fail(reader, schema, "nullable", GUMBEL_ERROR_UNSUPPORTED,
                        "needs a type beside it; use anyOf with {\"type\": \"null\"}");
     types |= json_is_true(nullable) ? GB_TYPE_NULL : 0u;
-    if (json_is_object(excluded) && json_object_size(excluded) == 1 && json_object_get(excluded, "type"))
+    if (json_object_get(excluded, "type"))
         types &= ~gb_type_keyword(reader, excluded);
     return types;
 }

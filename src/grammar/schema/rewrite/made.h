@@ -8,6 +8,9 @@
 #include "grammar/schema/reader/reader.h"
 
 /* Keywords of schemas that are made here; a document has none that is not UTF-8. */
+#define GB_EXCLUDED                                                                                          \
+    "\xff"                                                                                                   \
+    "without" /* the schema whose values the expressions of types leave out */
 #define GB_SOME_MEMBER                                                                                       \
     "\xff"                                                                                                   \
     "member" /* {"names": schema, "value": schema}: a member is as both ask */

@@ -10,36 +10,13 @@
 #include <string.h>
 
 const json_t *gb_excluded(const json_t *schema) {
-    static const char *const keywords[] = {"type", "enum", "const", "pattern", "format", "multipleOf"};
-    const json_t *excluded = json_object_get(schema, "not");
-    if (!json_is_object(excluded) || json_object_size(excluded) != 1)
-        return NULL;
-    for (size_t i = 0; i < sizeof keywords / sizeof keywords[0]; i++)
-        if (json_object_get(excluded, keywords[i]))
-            return excluded;
-    return NULL;
+    return json_object_get(schema, GB_EXCLUDED);
 }
 
 enum { MOST_LISTS = 4 };
 
-static bool is_composite(const json_t *value) {
-    return json_is_array(value) || json_is_object(value);
-}
-
-/* Whether enum or const lists an array or an object. */
-static bool lists_composites(const json_t *schema) {
-    const json_t *values = json_object_get(schema, "enum");
-    bool found = is_composite(json_object_get(schema, "const"));
-    for (size_t i = 0; !found && i < json_array_size(values); i++)
-        found = is_composite(json_array_get(values, i));
-    return found;
-}
-
 static json_t *rewrite_not(gb_schema_reader *reader, const json_t *schema) {
-    const json_t *excluded = gb_excluded(schema);
-    return excluded && !lists_composites(excluded)
-               ? json_true()
-               : gb_negate(reader, schema, "not", json_object_get(schema, "not"));
+    return gb_negate(reader, schema, "not", json_object_get(schema, "not"));
 }
 
 /* Both of them, of which either may be missing. Takes `condition`. */

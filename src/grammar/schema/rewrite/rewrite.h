@@ -9,11 +9,11 @@
 #include "grammar/schema/reader/reader.h"
 
 /* Adds schemas, which the reader owns, that ask together what the schema's keywords of these do. False on an
- * error. A `not` that gb_excluded gives is left. */
+ * error.  */
 bool gb_rewrite(gb_schema_reader *reader, const json_t *schema, gb_terms *made);
 
-/* The schema's `not`, if all that it has is type, enum, const, pattern, format or multipleOf: values that the
- * expression of a type leaves out, but for arrays and objects. Otherwise NULL. */
+/* What the schema leaves out (GB_EXCLUDED): it has one of type, enum, const, pattern, format and multipleOf,
+ * and lists neither arrays nor objects. NULL: nothing. */
 const json_t *gb_excluded(const json_t *schema);
 
 #endif

@@ -8,6 +8,7 @@
 typedef struct gb_string_format {
     const char *name;
     const char *regex; /* of the whole string; NULL: the format asks nothing of it */
+    const char *outer; /* of all strings that may be of the format; NULL: that is not known, "": all are */
 } gb_string_format;
 
 /* NULL: it is not known. */

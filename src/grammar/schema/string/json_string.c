@@ -209,7 +209,7 @@ static gb_expression excluded_strings(gb_schema_reader *reader, const json_t *sc
     }
     if (json_object_get(excluded, "format")) {
         const json_t *format = gb_keyword_string(reader, excluded, "format");
-        out = gb_express_format(reader, excluded, format ? json_string_value(format) : "");
+        out = gb_express_format(reader, excluded, format ? json_string_value(format) : "", true);
         return out ? out
                    : gb_express_repeat(reader->expressions, reader->strings->plain_character, 0, GB_NO_END);
     }
@@ -235,8 +235,8 @@ static gb_expression express_matching(gb_schema_reader *reader, const gb_terms *
             content =
                 narrow(reader, content, gb_express_pattern_of(reader, schema, "pattern", pattern), is_asked);
         if (format)
-            content = narrow(reader, content, gb_express_format(reader, schema, json_string_value(format)),
-                             is_asked);
+            content = narrow(reader, content,
+                             gb_express_format(reader, schema, json_string_value(format), false), is_asked);
         const gb_expression excluded = excluded_strings(reader, schema);
         if (excluded != reader->nothing) {
             content = gb_express_except(reader->expressions, content, excluded);

@@ -46,9 +46,9 @@ gb_expression gb_express_pattern_of(gb_schema_reader *reader, const json_t *sche
                    : 0;
 }
 
-gb_expression gb_express_format(gb_schema_reader *reader, const json_t *schema, const char *name) {
+gb_expression gb_express_format(gb_schema_reader *reader, const json_t *schema, const char *name,
+                                bool is_outer) {
     const gb_string_format *format = gb_find_format(name);
-    return format && format->regex
-               ? read_regex(reader, schema, "format", format->regex, strlen(format->regex), 0)
-               : 0;
+    const char *regex = !format ? NULL : is_outer ? format->outer : format->regex;
+    return regex ? read_regex(reader, schema, "format", regex, strlen(regex), 0) : 0;
 }

@@ -17,8 +17,9 @@ gb_expression gb_express_pattern(gb_schema_reader *reader, const json_t *schema,
 gb_expression gb_express_pattern_of(gb_schema_reader *reader, const json_t *schema, const char *keyword,
                                     const json_t *pattern);
 
-/* Strings of this format; 0 and no error: of any. */
-gb_expression gb_express_format(gb_schema_reader *reader, const json_t *schema, const char *name);
+/* Strings of this format, or all that may be of it; 0 and no error: of any. */
+gb_expression gb_express_format(gb_schema_reader *reader, const json_t *schema, const char *name,
+                                bool is_outer);
 
 /* Whether the text is one of the regular expression's, which may be of any of these functions. */
 bool gb_expression_has(gb_schema_reader *reader, gb_expression expression, const char *text, size_t length);
