@@ -21,7 +21,7 @@ static json_t *with_item_at(size_t index, json_t *item) {
     json_t *items = json_array();
     for (size_t i = 0; items && i < index; i++)
         items = gb_append_value(items, json_true());
-    items = items ? gb_append_value(items, item) : NULL;
+    items = gb_append_value(items, item); /* which takes the item without them, too */
     return json_pack("{s:s, s:I, s:o}", "type", "array", "minItems", (json_int_t)index + 1, "prefixItems",
                      items);
 }
