@@ -19,7 +19,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define LARGEST_WHOLE 9007199254740992.0 /* 2^53: up to it a double is one whole number */
@@ -65,13 +64,15 @@ static size_t characters_of(const json_t *string) {
 
 /* The number in units of 10^-decimals; -1: 64 bits do not hold that, or an error. */
 static int64_t in_units(const gb_decimal *number, size_t decimals) {
-    char digits[2 * GB_MAX_DIGITS + 1];
-    const size_t fraction = strlen(number->fraction), zeros = decimals - fraction;
+    const size_t fraction = strlen(number->fraction);
+    int64_t units = 0;
     if (strlen(number->whole) + decimals > 18)
         return -1;
-    snprintf(digits, sizeof digits, "%s%s%.*s", number->whole, number->fraction, (int)zeros,
-             "000000000000000000");
-    return strtoll(digits, NULL, 10);
+    for (const char *at = number->whole; *at; at++)
+        units = units * 10 + (*at - '0');
+    for (size_t i = 0; i < decimals; i++)
+        units = units * 10 + (i < fraction ? number->fraction[i] - '0' : 0);
+    return units;
 }
 
 /* -1: it cannot be told. */
