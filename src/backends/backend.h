@@ -7,6 +7,7 @@
 #define GUMBEL_BACKENDS_BACKEND_H
 
 #include "backends/batch/batch.h"
+#include "backends/ranks/meeting.h"
 #include "program/program.h"
 
 typedef struct gb_backend_options {
@@ -14,6 +15,8 @@ typedef struct gb_backend_options {
     uint32_t prefill_chunk; /* of one slot in a step, at most */
     uint32_t least_chunk;   /* a backend that lacks memory may halve prefill_chunk down to this */
     uint32_t draft_tokens;  /* draft tokens of one slot in a step, at most */
+    gb_rank rank;           /* where the program is sharded */
+    int device;             /* which of the backend's */
     int threads;
     const char *cpu_isa; /* NULL: the best there is */
     bool fuse, snapshots;

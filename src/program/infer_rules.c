@@ -173,6 +173,19 @@ static gumbel_status slice(const gb_operand_type *operands, const gb_node *node,
     return GUMBEL_OK;
 }
 
+static gumbel_status all_gather(const gb_operand_type *operands, const gb_node *node, gb_type *result,
+                                gumbel_error *error) {
+    const gb_shape *x = &operands[0].type.shape;
+    const int64_t ranks = gb_node_int(node, GB_ATTRIBUTE_RANKS),
+                  sections = gb_node_int(node, GB_ATTRIBUTE_SECTIONS), width = x->dims[x->rank - 1];
+    if (ranks < 1 || sections < 1 || width % sections != 0 || width > GB_MAX_DIM / ranks)
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "all_gather: %lld sections of rows of %lld, of %lld ranks",
+                       (long long)sections, (long long)width, (long long)ranks);
+    *result = (gb_type){GB_F32, *x};
+    result->shape.dims[x->rank - 1] = width * ranks;
+    return GUMBEL_OK;
+}
+
 static gumbel_status causal_conv(const gb_operand_type *operands, gumbel_error *error) {
     int64_t width = operands[1].type.shape.dims[2], rows = operands[3].type.shape.dims[0];
     if (width < 2 || width > GB_MAX_CONV_WIDTH)
@@ -298,6 +311,8 @@ static gumbel_status op_rule(const gb_op_info *op, const gb_operand_type *operan
         return attention(op, operands, node, error);
     case GB_OP_SLICE:
         return slice(operands, node, &results[0], error);
+    case GB_OP_ALL_GATHER:
+        return all_gather(operands, node, &results[0], error);
     case GB_OP_CAUSAL_CONV:
         return causal_conv(operands, error);
     case GB_OP_GATED_DELTA:

@@ -94,7 +94,9 @@ enum {
     X(14, ROTATION, rotation)                                                                                \
     X(15, VALUE_ROTATION, value_rotation)                                                                    \
     X(16, ALPHA, alpha)                                                                                      \
-    X(17, LIMIT, limit)
+    X(17, LIMIT, limit)                                                                                      \
+    X(18, RANKS, ranks)                                                                                      \
+    X(19, SECTIONS, sections)
 
 typedef enum gb_attribute_key {
     GB_ATTRIBUTE_NONE = 0,
@@ -257,6 +259,7 @@ typedef struct gb_program {
     gb_binding *inputs, *outputs;
     uint32_t value_count, node_count, region_count, constant_count, state_count, input_count, output_count;
     gb_blob tokenizer, chat;    /* of src/text's own formats */
+    uint32_t ranks;             /* that it is sharded over; 0: not (shard/shard.h) */
     uint8_t id[16];             /* hash of all sections and weights: names the program in session files */
     gb_file_map map;            /* the file, when it was read from one */
     struct gb_storage *storage; /* what owns the arrays and strings; freed by gb_program_destroy */

@@ -353,7 +353,7 @@ static void decay(void **unused) {
         gb_cpu_tensor y = new_tensor(GB_F32, 2, tokens, heads, 1);
         for (size_t i = 0; i < tokens * heads; i++)
             set_element(&x, i, element(&x, i) * (round % 2 ? 8 : 120));
-        gb_kernel_call call = {NULL, {&x, &a_log, &bias}, {&y}, NULL, GB_SPLIT_OWN, NULL, NULL};
+        gb_kernel_call call = {NULL, {&x, &a_log, &bias}, {&y}, NULL, GB_SPLIT_OWN, NULL, NULL, NULL};
         check_kernel(gb_kernel_delta_decay, &call);
         for (size_t i = 0; i < tokens * heads; i++) {
             double exact = exact_decay(element(&x, i), element(&a_log, i % heads), element(&bias, i % heads));

@@ -19,8 +19,8 @@ static void new_routing(routing *r, uint64_t *random, size_t tokens, size_t choi
     r->node = (gb_node){.op = GB_OP_ROUTE_TOP_K,
                         .attribute_count = 1,
                         .attributes = {gb_int(GB_ATTRIBUTE_NORMALIZE, normalize)}};
-    r->call =
-        (gb_kernel_call){&r->node, {&r->logits}, {&r->experts, &r->weights}, NULL, GB_SPLIT_OWN, NULL, NULL};
+    r->call = (gb_kernel_call){&r->node, {&r->logits}, {&r->experts, &r->weights}, NULL, GB_SPLIT_OWN, NULL,
+                               NULL,     NULL};
 }
 
 static void free_routing(routing *r) {

@@ -22,7 +22,8 @@ static void rms_norm(void **unused) {
         double offset = round % 5 == 0 ? 1 : 0;
         node.attributes[1] = gb_float(GB_ATTRIBUTE_WEIGHT_OFFSET, offset);
         node.attribute_count = offset > 0 ? 2 : 1;
-        gb_kernel_call call = {&node, {&x, weighted ? &weight : NULL}, {&y}, NULL, GB_SPLIT_OWN, NULL, NULL};
+        gb_kernel_call call = {&node, {&x, weighted ? &weight : NULL}, {&y}, NULL, GB_SPLIT_OWN, NULL, NULL,
+                               NULL};
         check_kernel(gb_kernel_rms_norm, &call);
         for (size_t r = 0; r < a * b; r++) {
             double sum = 0;
@@ -50,7 +51,7 @@ static void l2_normalize(void **unused) {
                       y = new_tensor(GB_F32, 3, rows, 1, size);
         gb_node node = node_with(gb_float(GB_ATTRIBUTE_EPSILON, epsilon), GB_OP_L2_NORMALIZE);
         node.attributes[node.attribute_count++] = gb_float(GB_ATTRIBUTE_SCALE, scale);
-        gb_kernel_call call = {&node, {&x}, {&y}, NULL, GB_SPLIT_OWN, NULL, NULL};
+        gb_kernel_call call = {&node, {&x}, {&y}, NULL, GB_SPLIT_OWN, NULL, NULL, NULL};
         check_kernel(gb_kernel_l2_normalize, &call);
         for (size_t r = 0; r < rows; r++) {
             double sum = epsilon;
@@ -74,7 +75,7 @@ static void slice(void **unused) {
         gb_cpu_tensor x = random_tensor(&state, GB_F32, 3, cases[c][0], 2, width);
         gb_cpu_tensor y = new_tensor(GB_F32, 3, cases[c][0], 2, count);
         gb_node node = node_with(gb_int(GB_ATTRIBUTE_START, (int64_t)start), GB_OP_SLICE);
-        gb_kernel_call call = {&node, {&x}, {&y}, NULL, GB_SPLIT_OWN, NULL, NULL};
+        gb_kernel_call call = {&node, {&x}, {&y}, NULL, GB_SPLIT_OWN, NULL, NULL, NULL};
         check_kernel(gb_kernel_slice, &call);
         for (size_t r = 0; r < rows; r++)
             assert_memory_equal((float *)y.data + r * count, (float *)x.data + r * width + start,
@@ -94,7 +95,7 @@ static void check_rope(uint64_t *state, size_t tokens, size_t heads, size_t pair
     gb_cpu_tensor frequencies = random_tensor(state, GB_F32, 1, pairs, 1, 1);
     for (size_t m = 0; m < tokens; m++)
         ((int32_t *)positions.data)[m] = (int32_t)random_below(state, 100000);
-    gb_kernel_call call = {&node, {&x, &positions, &frequencies}, {&y}, NULL, GB_SPLIT_OWN, NULL, NULL};
+    gb_kernel_call call = {&node, {&x, &positions, &frequencies}, {&y}, NULL, GB_SPLIT_OWN, NULL, NULL, NULL};
     check_kernel(gb_kernel_rope, &call);
     for (size_t at = 0; at < tokens * heads * size; at++) {
         size_t d = at % size, m = at / size / heads, i = d < offset ? d : d - offset;
@@ -138,7 +139,7 @@ static void embedding(void **unused) {
             ids[m] = (int32_t)random_below(&state, WORDS);
         ids[3] = WORDS;
         ids[4] = -1;
-        gb_kernel_call call = {&node, {&table, &tokens}, {&y}, NULL, GB_SPLIT_OWN, NULL, NULL};
+        gb_kernel_call call = {&node, {&table, &tokens}, {&y}, NULL, GB_SPLIT_OWN, NULL, NULL, NULL};
         check_kernel(gb_kernel_embedding, &call);
         for (size_t at = 0; at < TOKENS * WIDTH; at++) {
             size_t m = at / WIDTH;
@@ -161,7 +162,7 @@ static void gather_rows(void **unused) {
     gb_cpu_tensor rows = new_tensor(GB_I32, 1, ROWS, 1, 1), y = new_tensor(GB_F32, 2, ROWS, WIDTH, 1);
     static const int32_t wanted[ROWS] = {6, 0, 3, 3, 1};
     memcpy(rows.data, wanted, sizeof wanted);
-    gb_kernel_call call = {NULL, {&x, &rows}, {&y}, NULL, GB_SPLIT_OWN, NULL, NULL};
+    gb_kernel_call call = {NULL, {&x, &rows}, {&y}, NULL, GB_SPLIT_OWN, NULL, NULL, NULL};
     check_kernel(gb_kernel_gather_rows, &call);
     for (size_t b = 0; b < ROWS; b++)
         assert_memory_equal((float *)y.data + b * WIDTH, (float *)x.data + (size_t)wanted[b] * WIDTH,
@@ -187,7 +188,7 @@ static void elementwise(void **unused) {
         set_element(&factor, 0, 0.4375f);
         for (size_t i = 0; i < sizes[s]; i++)
             set_element(&a, i, element(&a, i) * 8);
-        gb_kernel_call call = {&cap, {&a, &b}, {&y}, NULL, GB_SPLIT_OWN, NULL, NULL};
+        gb_kernel_call call = {&cap, {&a, &b}, {&y}, NULL, GB_SPLIT_OWN, NULL, NULL, NULL};
         check_kernel(gb_kernel_add, &call);
         for (size_t i = 0; i < sizes[s]; i++)
             assert_float_equal(element(&y, i), element(&a, i) + element(&b, i), 0);
@@ -227,7 +228,7 @@ static void add_bias(void **unused) {
         gb_cpu_tensor x = random_tensor(&state, GB_F32, 2, rows, width, 1);
         gb_cpu_tensor bias = random_tensor(&state, dtypes[round % 3], 1, width, 1, 1);
         gb_cpu_tensor y = new_tensor(GB_F32, 2, rows, width, 1);
-        gb_kernel_call call = {NULL, {&x, &bias}, {&y}, NULL, GB_SPLIT_OWN, NULL, NULL};
+        gb_kernel_call call = {NULL, {&x, &bias}, {&y}, NULL, GB_SPLIT_OWN, NULL, NULL, NULL};
         check_kernel(gb_kernel_add_bias, &call);
         for (size_t at = 0; at < rows * width; at++)
             assert_float_equal(element(&y, at), element(&x, at) + element(&bias, at % width), 0);
@@ -256,7 +257,7 @@ static void clamped_swiglu(void **unused) {
             set_element(&gate, i, element(&gate, i) * 6);
             set_element(&up, i, element(&up, i) * 6);
         }
-        gb_kernel_call call = {&node, {&gate, &up}, {&y}, NULL, GB_SPLIT_OWN, NULL, NULL};
+        gb_kernel_call call = {&node, {&gate, &up}, {&y}, NULL, GB_SPLIT_OWN, NULL, NULL, NULL};
         check_kernel(gb_kernel_clamped_swiglu, &call);
         for (size_t i = 0; i < rows * width; i++) {
             const double g = clamped(element(&gate, i), -1e9, 3), u = clamped(element(&up, i), -3, 3);
@@ -281,7 +282,7 @@ static void add_expert_bias(void **unused) {
         int32_t *chosen = experts.data;
         for (size_t i = 0; i < rows * CHOICES; i++)
             chosen[i] = (int32_t)random_below(&state, EXPERTS);
-        gb_kernel_call call = {NULL, {&x, &bias, &experts}, {&y}, NULL, GB_SPLIT_OWN, NULL, NULL};
+        gb_kernel_call call = {NULL, {&x, &bias, &experts}, {&y}, NULL, GB_SPLIT_OWN, NULL, NULL, NULL};
         check_kernel(gb_kernel_add_expert_bias, &call);
         for (size_t at = 0; at < rows * CHOICES * width; at++) {
             const size_t row = (size_t)chosen[at / width] * width;

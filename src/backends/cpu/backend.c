@@ -21,6 +21,7 @@ typedef struct cpu_backend {
     gb_slots slots;
     gb_row_log log;
     gb_placed_weights weights;
+    gb_rank rank;
     gb_plan *plan;
     gb_team *team;
     unsigned thread_count;
@@ -141,6 +142,7 @@ static gumbel_status prepare(cpu_backend *b, const gb_backend_options *options, 
                                             .log = &b->log,
                                             .weights = &b->weights,
                                             .vector = vector,
+                                            .rank = &b->rank,
                                             .team = b->team,
                                             .thread_count = threads,
                                             .least_shared_work = least_shared_work,
@@ -171,6 +173,7 @@ gumbel_status gb_cpu_backend_create_sharing(const gb_program *program, const gb_
     created->base.reuse = GB_REUSE_ALL;
     created->program = program;
     created->lock = options->lock;
+    created->rank = options->rank;
     gumbel_status status = prepare(created, options, least_shared_work, error);
     if (status != GUMBEL_OK) {
         destroy(&created->base);

@@ -323,8 +323,8 @@ gumbel_status gb_executor_create(const gb_executor_options *options, gb_executor
     if (status == GUMBEL_OK)
         place_tensors(created, options->states);
     if (status == GUMBEL_OK)
-        status = gb_ready_steps_create(plan, created->tensors, options->vector, created->thread_count,
-                                       &created->steps, error);
+        status = gb_ready_steps_create(plan, created->tensors, options->vector, options->rank,
+                                       created->thread_count, &created->steps, error);
     if (status == GUMBEL_OK) {
         created->shared = gb_allocate_aligned((size_t)created->steps.shared_bytes + 1, 1);
         if (!created->shared)

@@ -9,6 +9,7 @@
 #include "backends/cpu/kernels/vector/vector_kernels.h"
 #include "backends/cpu/row_log.h"
 #include "backends/cpu/weights.h"
+#include "backends/ranks/meeting.h"
 #include "backends/states/states.h"
 #include "backends/threads/team.h"
 #include "plan/plan.h"
@@ -21,6 +22,7 @@ typedef struct gb_executor_options {
     gb_row_log *log;
     const gb_placed_weights *weights;
     const gb_vector_kernels *vector;
+    const gb_rank *rank; /* see kernels.h */
     gb_team *team;
     unsigned thread_count;
     uint64_t least_shared_work;      /* multiplications, about: smaller steps are left to thread 0 */

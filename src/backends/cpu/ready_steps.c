@@ -12,6 +12,7 @@ typedef struct maker {
     const gb_plan *plan;
     const gb_cpu_tensor *tensors;
     const gb_vector_kernels *vector;
+    const gb_rank *rank;
     gb_ready_steps *steps;
     const gb_ready_step
         *rounded; /* the last step that rounded a product's input, if no way leads around it */
@@ -104,7 +105,7 @@ static gumbel_status add_step(maker *m, const gb_step *planned, gumbel_error *er
                           .is_product = is_product(planned),
                           .reads_masks = reads_masks(m->plan, planned),
                           .target = planned->target,
-                          .call = {.node = planned->node, .vector = m->vector}};
+                          .call = {.node = planned->node, .vector = m->vector, .rank = m->rank}};
     gb_kernel before = NULL;
     for (uint32_t i = 0; i < planned->operand_count; i++)
         if (planned->operands[i] != GB_NO_VALUE)
@@ -178,10 +179,10 @@ static size_t count_fused(const gb_plan *plan) {
 }
 
 gumbel_status gb_ready_steps_create(const gb_plan *plan, const gb_cpu_tensor *tensors,
-                                    const gb_vector_kernels *vector, unsigned thread_count,
-                                    gb_ready_steps *steps, gumbel_error *error) {
+                                    const gb_vector_kernels *vector, const gb_rank *rank,
+                                    unsigned thread_count, gb_ready_steps *steps, gumbel_error *error) {
     *steps = (gb_ready_steps){0};
-    maker m = {plan, tensors, vector, steps, NULL};
+    maker m = {plan, tensors, vector, rank, steps, NULL};
     uint32_t *place = gb_allocate((size_t)plan->step_count + 1, sizeof *place);
     steps->list =
         gb_allocate((size_t)plan->step_count * 3, sizeof *steps->list); /* some have three kernels */

@@ -59,8 +59,8 @@ typedef struct gb_ready_steps {
  * that several products in a row share are rounded to 8 bits once. thread_count: the most of a batch. Free
  * with gb_ready_steps_free, also after a failure. Errors: UNSUPPORTED (an op without a kernel), MEMORY. */
 gumbel_status gb_ready_steps_create(const gb_plan *plan, const gb_cpu_tensor *tensors,
-                                    const gb_vector_kernels *vector, unsigned thread_count,
-                                    gb_ready_steps *steps, gumbel_error *error);
+                                    const gb_vector_kernels *vector, const gb_rank *rank,
+                                    unsigned thread_count, gb_ready_steps *steps, gumbel_error *error);
 void gb_ready_steps_free(gb_ready_steps *steps);
 
 /* Who does what of the batch's steps. Steps of less work than least_shared_work multiplications, about, are

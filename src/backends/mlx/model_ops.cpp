@@ -311,6 +311,11 @@ static operation slice(const gb_node &node, weights &) {
     };
 }
 
+/* Programs are not sharded here. */
+static operation all_gather(const gb_node &node, weights &) {
+    return [x = node.operands[0], y = node.results[0]](step &s) { s.set(y, s[x]); };
+}
+
 const op_entry model_ops[] = {
     {GB_OP_EMBEDDING, embedding},
     {GB_OP_LINEAR, linear},
@@ -334,6 +339,7 @@ const op_entry model_ops[] = {
     {GB_OP_DELTA_DECAY, delta_decay},
     {GB_OP_GATHER_ROWS, gather_rows},
     {GB_OP_SLICE, slice},
+    {GB_OP_ALL_GATHER, all_gather},
     {GB_OP_NONE, nullptr},
 };
 

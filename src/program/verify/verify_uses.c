@@ -121,6 +121,15 @@ static gumbel_status check_count_tokens(gb_verification *verification, const gb_
     return GUMBEL_OK;
 }
 
+/* Rule 44: a file's program is not sharded. */
+static gumbel_status check_all_gather(gb_verification *verification, const gb_node *node) {
+    const uint32_t ranks = verification->program->ranks > 0 ? verification->program->ranks : 1;
+    if (gb_node_int(node, GB_ATTRIBUTE_RANKS) == (int64_t)ranks)
+        return GUMBEL_OK;
+    return gb_fail(verification->error, GUMBEL_ERROR_FORMAT, "all_gather: %lld ranks, expected %u",
+                   (long long)gb_node_int(node, GB_ATTRIBUTE_RANKS), ranks);
+}
+
 gumbel_status gb_verify_uses(gb_verification *verification, const gb_node *node, int depth) {
     for (uint32_t i = 0; i < node->operand_count; i++) {
         GB_TRY(check_engine_operand(verification, node, i));
@@ -134,6 +143,8 @@ gumbel_status gb_verify_uses(gb_verification *verification, const gb_node *node,
         return check_recurrent(verification, node);
     if (node->op == GB_OP_EXPERT_LINEAR || node->op == GB_OP_ADD_EXPERT_BIAS)
         return check_experts(verification, node);
+    if (node->op == GB_OP_ALL_GATHER)
+        return check_all_gather(verification, node);
     if (node->op == GB_OP_COUNT_TOKENS)
         return check_count_tokens(verification, node);
     return GUMBEL_OK;

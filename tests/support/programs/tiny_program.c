@@ -247,7 +247,7 @@ static gb_ref experts(gb_builder *b, gb_ref x) {
     const gb_attribute clamp[] = {gb_float(GB_ATTRIBUTE_ALPHA, 1.702), gb_float(GB_ATTRIBUTE_LIMIT, 0.25)};
     y = gb_build_op(b, GB_OP_CLAMPED_SWIGLU, (const gb_ref[]){y, y}, 2, clamp, 2);
     y = PLAIN(EXPERT_LINEAR, y, gb_build_constant(b, "down", GB_F32, 3, down), routes[0]);
-    y = PLAIN(COMBINE_EXPERTS, y, routes[1]);
+    y = PLAIN(ALL_GATHER, PLAIN(COMBINE_EXPERTS, y, routes[1]));
     gb_ref gate = PLAIN(LINEAR, x, constant(b, "", "gate", 1, TINY_WIDTH));
     return PLAIN(SCALE_ROWS, y, gate);
 }

@@ -3,6 +3,31 @@
 
 #include <string.h>
 
+/* Sections of a row are runs of `width` numbers, of which y has one of each rank side by side. */
+static void place_part(const float *part, size_t runs, size_t width, uint32_t rank, uint32_t ranks,
+                       float *y) {
+    for (size_t i = 0; i < runs; i++)
+        memcpy(y + (i * ranks + rank) * width, part + i * width, width * sizeof *y);
+}
+
+/* operands: x [...,K]. One thread of each rank copies: the last meeting keeps x until all have it. */
+void gb_kernel_all_gather(const gb_kernel_call *call, const gb_worker *worker) {
+    static const gb_rank alone = {0, 1, NULL};
+    const gb_cpu_tensor *x = call->operands[0], *y = call->results[0];
+    const gb_rank *rank = call->rank ? call->rank : &alone;
+    const uint32_t ranks = (uint32_t)gb_node_int(call->node, GB_ATTRIBUTE_RANKS);
+    const size_t sections = (size_t)gb_node_int(call->node, GB_ATTRIBUTE_SECTIONS);
+    size_t runs = sections;
+    void *parts[GB_MOST_RANKS];
+    if (worker->index > 0 || !gb_rank_share(rank, x->data, parts))
+        return;
+    for (int32_t i = 0; i + 1 < x->rank; i++)
+        runs *= x->dims[i];
+    for (uint32_t r = 0; r < ranks; r++)
+        place_part(parts[r], runs, x->dims[x->rank - 1] / sections, r, ranks, y->data);
+    gb_rank_meet(rank);
+}
+
 /* operands: x [N,K], rows [B]. The engine has checked the rows; a wrong one would give zeros. */
 void gb_kernel_gather_rows(const gb_kernel_call *call, const gb_worker *worker) {
     const gb_cpu_tensor *x = call->operands[0], *rows = call->operands[1], *y = call->results[0];

@@ -10,6 +10,7 @@
 #include "backends/cpu/kernels/vector/vector_kernels.h"
 #include "backends/cpu/kernels/work_queue.h"
 #include "backends/cpu/row_log.h"
+#include "backends/ranks/meeting.h"
 #include "plan/plan.h"
 #include "program/op_traits.h"
 
@@ -45,6 +46,7 @@ typedef struct gb_kernel_call {
     gb_split split;             /* in this batch; with ALONE the worker is the only one */
     const gb_work_queue *queue; /* split OWN: of gb_kernel_units; NULL: threads have fixed shares */
     const gb_chain *chain;      /* of a fused step (chain.h); otherwise NULL */
+    const gb_rank *rank;        /* of a program that is sharded; NULL: of one that is not */
 } gb_kernel_call;
 
 /* The calling thread. */

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backends/ranks/meeting.h"
+
+#include "base/memory.h"
+
+#include <pthread.h>
+#include <string.h>
+
+struct gb_meeting {
+    pthread_mutex_t mutex;
+    pthread_cond_t met;
+    uint32_t ranks, here;
+    uint64_t turn; /* how often all have met */
+    bool is_broken;
+    void *addresses[GB_MOST_RANKS];
+    gumbel_error outcomes[GB_MOST_RANKS];
+};
+
+gumbel_status gb_meeting_create(uint32_t ranks, gb_meeting **meeting, gumbel_error *error) {
+    *meeting = NULL;
+    gb_meeting *created = gb_allocate(1, sizeof *created);
+    if (!created)
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for a meeting of %u ranks", ranks);
+    created->ranks = ranks;
+    pthread_mutex_init(&created->mutex, NULL);
+    pthread_cond_init(&created->met, NULL);
+    *meeting = created;
+    return GUMBEL_OK;
+}
+
+void gb_meeting_destroy(gb_meeting *meeting) {
+    if (!meeting)
+        return;
+    pthread_cond_destroy(&meeting->met);
+    pthread_mutex_destroy(&meeting->mutex);
+    gb_free(meeting);
+}
+
+void gb_meeting_break(gb_meeting *m) {
+    pthread_mutex_lock(&m->mutex);
+    m->is_broken = true;
+    pthread_cond_broadcast(&m->met);
+    pthread_mutex_unlock(&m->mutex);
+}
+
+/* With the mutex held. */
+static void wait_for_all(gb_meeting *m) {
+    const uint64_t turn = m->turn;
+    if (++m->here == m->ranks) {
+        m->here = 0;
+        m->turn++;
+        pthread_cond_broadcast(&m->met);
+    }
+    while (m->turn == turn && !m->is_broken)
+        pthread_cond_wait(&m->met, &m->mutex);
+}
+
+bool gb_rank_meet(const gb_rank *rank) {
+    gb_meeting *m = rank->meeting;
+    if (rank->count < 2)
+        return true;
+    pthread_mutex_lock(&m->mutex);
+    wait_for_all(m);
+    const bool all_came = !m->is_broken;
+    pthread_mutex_unlock(&m->mutex);
+    return all_came;
+}
+
+/* What is given stays until the second meeting, since somebody may be slow to take it. */
+bool gb_rank_share(const gb_rank *rank, void *mine, void *all[GB_MOST_RANKS]) {
+    if (rank->count < 2) {
+        all[0] = mine;
+        return true;
+    }
+    rank->meeting->addresses[rank->index] = mine;
+    const bool all_came = gb_rank_meet(rank);
+    memcpy(all, rank->meeting->addresses, rank->count * sizeof *all);
+    return gb_rank_meet(rank) && all_came;
+}
+
+gumbel_status gb_rank_agree(const gb_rank *rank, gumbel_status status, gumbel_error *error) {
+    if (rank->count < 2)
+        return status;
+    gb_meeting *m = rank->meeting;
+    m->outcomes[rank->index].status = status;
+    if (status != GUMBEL_OK && error)
+        m->outcomes[rank->index] = *error;
+    if (!gb_rank_meet(rank))
+        return status != GUMBEL_OK
+                   ? status
+                   : gb_fail(error, GUMBEL_ERROR_BACKEND, "another rank of the program failed");
+    gumbel_error first = {.status = GUMBEL_OK};
+    for (uint32_t r = rank->count; r-- > 0;)
+        if (m->outcomes[r].status != GUMBEL_OK)
+            first = m->outcomes[r];
+    gb_rank_meet(rank);
+    return first.status == GUMBEL_OK ? GUMBEL_OK : gb_fail(error, first.status, "%s", first.message);
+}

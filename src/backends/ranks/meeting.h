@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Where the ranks of one program meet: each is a backend with a part of the program, driven by a thread of
+ * its own, and all run the same steps. They give each other addresses and agree on how something ended.
+ */
+#ifndef GUMBEL_BACKENDS_RANKS_MEETING_H
+#define GUMBEL_BACKENDS_RANKS_MEETING_H
+
+#include "base/status.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { GB_MOST_RANKS = 16 };
+
+typedef struct gb_meeting gb_meeting;
+
+/* Which rank of how many. Where count is below 2 there is no meeting. */
+typedef struct gb_rank {
+    uint32_t index, count;
+    gb_meeting *meeting;
+} gb_rank;
+
+/* For 1 .. GB_MOST_RANKS ranks. Errors: MEMORY. */
+gumbel_status gb_meeting_create(uint32_t ranks, gb_meeting **meeting, gumbel_error *error);
+
+/* NULL is allowed. */
+void gb_meeting_destroy(gb_meeting *meeting);
+
+/* Lets all who wait go on, now and later, because a rank has failed and will not come. Thread-safe. */
+void gb_meeting_break(gb_meeting *meeting);
+
+/* Waits until every rank is here. What any wrote before it is seen by all after it. False: the meeting is
+ * broken, and others may still be elsewhere. True at once for a rank that is alone. */
+bool gb_rank_meet(const gb_rank *rank);
+
+/* Waits until every rank has given an address; all[r] becomes that of rank r. False: broken. */
+bool gb_rank_share(const gb_rank *rank, void *mine, void *all[GB_MOST_RANKS]);
+
+/* Waits for the outcome of every rank: GUMBEL_OK where all have it, otherwise the status and message of the
+ * first that failed, the same for all. Errors: those; BACKEND where the meeting is broken. */
+gumbel_status gb_rank_agree(const gb_rank *rank, gumbel_status status, gumbel_error *error);
+
+#endif
