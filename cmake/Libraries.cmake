@@ -3,7 +3,7 @@
 # leaves out what the static run half has; the shared one carries its own copy, so that neither needs private symbols.
 
 set(core base program text)
-set(run_half ${core} grammar sampler plan batch states threads cpu cuda mlx run)
+set(run_half ${core} grammar sampler plan batch states threads ranks cpu cuda mlx run)
 set(core_objects "")
 set(run_objects "")
 foreach(module IN LISTS core)

@@ -600,6 +600,14 @@ typedef struct gumbel_engine_options {
      * one. A session that drafts keeps one of its slots until it is destroyed; a scheduler lends them.
      * Answers go on without where it has no slot or a shorter context, or fails, which a notice says. */
     gumbel_engine *draft_engine;
+    /* Numbers of the backend's devices, read while the engine is made. NULL: the first. With several, up to
+     * 16 of one kind, each has a part of the weights and of every session's states, and the answers are those
+     * of one (docs/scaling.md). On the cpu each stands for a share of the threads; mlx has one. */
+    const int *devices;
+    uint32_t device_count;
+    /* Products with smaller weights are computed by every device, since gathering their results would take
+     * longer; 0: 2,097,152 numbers. Changes no bits. */
+    uint64_t least_sharded_weights;
 } gumbel_engine_options;
 
 /* Prepares a program for running: reserves caches and scratch, starts the threads. options may be NULL. The

@@ -9,10 +9,10 @@
 #include <string.h>
 
 static const gb_backend_entry entries[] = {
-    {"cpu", gb_cpu_backend_create, gb_cpu_describe, gb_cpu_describe_plan, true, NULL, 0},
-    {"cuda", gb_cuda_backend_create, gb_cuda_describe, gb_cuda_describe_plan, false, NULL, 8192},
+    {"cpu", gb_cpu_backend_create, gb_cpu_describe, gb_cpu_describe_plan, true, NULL, true, 0},
+    {"cuda", gb_cuda_backend_create, gb_cuda_describe, gb_cuda_describe_plan, false, NULL, true, 8192},
     {"mlx", gb_mlx_backend_create, gb_mlx_describe, NULL, false,
-     "mlx gives a row other bits in a step of several", 0},
+     "mlx gives a row other bits in a step of several", false, 0},
 };
 
 gumbel_status gb_backend_find(const char *name, const gb_backend_entry **entry, gumbel_error *error) {
@@ -23,6 +23,16 @@ gumbel_status gb_backend_find(const char *name, const gb_backend_entry **entry, 
         }
     }
     return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "backend \"%s\": expected cpu, cuda or mlx", name);
+}
+
+gumbel_status gb_backend_create_on(const gb_backend_entry *entry, const gb_devices *devices,
+                                   const gb_program *program, const gb_backend_options *options,
+                                   gb_backend **backend, gumbel_error *error) {
+    if (devices->count < 2)
+        return entry->create(program, options, backend, error);
+    if (!entry->has_ranks)
+        return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "backend %s runs on one device", entry->name);
+    return gb_ranks_backend_create(entry->create, program, options, devices, backend, error);
 }
 
 gumbel_status gb_backend_check_observe(const gb_backend_entry *entry, const gb_backend_options *options,

@@ -7,6 +7,7 @@
 #define GUMBEL_BACKENDS_BACKENDS_H
 
 #include "backends/backend.h"
+#include "backends/ranks/ranks.h"
 #include "base/text_sink.h"
 
 typedef struct gb_backend_entry {
@@ -19,12 +20,19 @@ typedef struct gb_backend_entry {
                                    const gb_text_sink *sink, gumbel_error *error);
     bool observes;             /* it calls options.observe */
     const char *why_no_drafts; /* NULL: it takes drafts */
+    bool has_ranks;            /* it runs sharded programs */
     uint32_t prefill_chunk; /* tokens of a prompt from which on longer steps pay no more, a power of two; 0: a
                                program's own chunk is as good */
 } gb_backend_entry;
 
 /* The entry of a name (NULL: the CPU), or an ARGUMENT error that lists the names. */
 gumbel_status gb_backend_find(const char *name, const gb_backend_entry **entry, gumbel_error *error);
+
+/* Creates a backend on the device options.device, or on several. Errors: the backend's; UNSUPPORTED where it
+ * has no ranks. */
+gumbel_status gb_backend_create_on(const gb_backend_entry *entry, const gb_devices *devices,
+                                   const gb_program *program, const gb_backend_options *options,
+                                   gb_backend **backend, gumbel_error *error);
 
 /* UNSUPPORTED where the options ask for what products take in and the backend does not report it. */
 gumbel_status gb_backend_check_observe(const gb_backend_entry *entry, const gb_backend_options *options,

@@ -118,6 +118,10 @@ gb_metadata *gb_builder_metadata(gb_builder *builder) {
     return &builder->program->metadata;
 }
 
+void gb_builder_set_ranks(gb_builder *builder, uint32_t ranks) {
+    builder->program->ranks = ranks;
+}
+
 /* ---- Values -------------------------------------------------------------------------------------------- */
 
 static gb_ref new_value(gb_builder *builder, gb_value_kind kind, uint32_t index, const gb_type *type) {

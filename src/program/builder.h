@@ -67,6 +67,9 @@ void gb_build_output(gb_builder *builder, gb_role role, gb_ref value);
  * setting its has_ field. */
 gb_metadata *gb_builder_metadata(gb_builder *builder);
 
+/* Over how many ranks the program is sharded (shard/shard.h). */
+void gb_builder_set_ranks(gb_builder *builder, uint32_t ranks);
+
 /* Ends the graph (verifying it) and gives the program, without constant data; free it with
  * gb_program_destroy. The builder can then only be destroyed. Errors: the builder's first one, or what the
  * verifier finds. */

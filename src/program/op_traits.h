@@ -58,6 +58,8 @@ typedef struct gb_op_traits {
     gb_before before;
     gb_work work, work_before; /* of the latter 0: 4 for each element of operand 0 */
     gb_weights_read weights;
+    const char *cuts; /* letters of the signature by whose dims ranks can share the op (shard/shard.h), or
+                         "...": by any dim that `...` stands for; NULL: each has all of it */
 } gb_op_traits;
 
 /* An op's traits. NULL for a number that is no op. */

@@ -213,14 +213,15 @@ typedef struct gb_region {
 } gb_region;
 
 typedef struct gb_constant {
-    const char *name;    /* the checkpoint's tensor name, or one of the exporter's */
-    gb_type type;        /* shape without symbols */
-    gb_format format;    /* dense unless the dtype is GB_QUANTIZED */
-    gb_packing packing;  /* how a quantized one's bytes are arranged; all 0: canonically */
-    uint64_t offset;     /* of its bytes in the file, a multiple of 64 */
-    uint64_t size;       /* bytes: elements * dtype size, row-major; or its format's planes */
-    uint64_t checksum;   /* XXH3-64 of its bytes; 0 while building */
-    const uint8_t *data; /* in the mapping; NULL while building */
+    const char *name;                    /* the checkpoint's tensor name, or one of the exporter's */
+    gb_type type;                        /* shape without symbols */
+    gb_format format;                    /* dense unless the dtype is GB_QUANTIZED */
+    gb_packing packing;                  /* how a quantized one's bytes are arranged; all 0: canonically */
+    uint64_t offset;                     /* of its bytes in the file, a multiple of 64 */
+    uint64_t size;                       /* bytes: elements * dtype size, row-major; or its format's planes */
+    uint64_t checksum;                   /* XXH3-64 of its bytes; 0 while building */
+    const uint8_t *data;                 /* in the mapping; NULL while building, and of a part */
+    const struct gb_constant_part *part; /* of a sharded program: which bytes it has (shard/shard.h) */
 } gb_constant;
 
 /* What a state can do besides append; see DESIGN's states. */

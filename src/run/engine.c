@@ -160,6 +160,7 @@ static gb_backend_options backend_options_of(const settled_options *settled) {
         .prefill_chunk = options->prefill_chunk,
         .least_chunk = settled->least_chunk,
         .draft_tokens = options->draft_tokens,
+        .device = options->device_count > 0 ? options->devices[0] : 0,
         .threads = options->threads,
         .cpu_isa = options->cpu_isa,
         .fuse = !options->unfused,
@@ -199,10 +200,11 @@ static void take_chunk(gumbel_engine *engine, const gb_backend_options *options)
 }
 
 static gumbel_status create_backend(gumbel_engine *engine, const gb_backend_entry *entry,
-                                    const gb_backend_options *options, gumbel_error *error) {
+                                    const gb_devices *devices, const gb_backend_options *options,
+                                    gumbel_error *error) {
     GB_TRY(gb_backend_check_observe(entry, options, error));
     engine->backend_name = entry->name;
-    GB_TRY(entry->create(engine->program, options, &engine->backend, error));
+    GB_TRY(gb_backend_create_on(entry, devices, engine->program, options, &engine->backend, error));
     take_chunk(engine, options);
     if (engine->backend->threads > 0 || gb_program_input(engine->program, GB_ROLE_MASK) == GB_NO_VALUE)
         return GUMBEL_OK;
@@ -235,11 +237,13 @@ gumbel_status gumbel_engine_create(const gumbel_program *program, const gumbel_e
     made->program = program->program;
     use_options(made, &settled);
     const gb_backend_options backend_options = backend_options_of(&settled);
+    const gb_devices devices = {settled.values.devices, settled.values.device_count,
+                                (int64_t)settled.values.least_sharded_weights};
     made->most_rows = gb_most_rows(&backend_options);
     gumbel_status status =
         reserve_batch(made, made->most_rows) && reserve_sessions(made) &&
                 reserve_draft_models(made, settled.values.draft_engine)
-            ? create_backend(made, settled.entry, &backend_options, error)
+            ? create_backend(made, settled.entry, &devices, &backend_options, error)
             : gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for %u sessions of %u positions", made->slots,
                       made->max_context);
     if (status != GUMBEL_OK) {

@@ -20,9 +20,8 @@
 
 enum { STEP_TOKENS = 16, MOST_SLOTS = 4 };
 
-/* The program with its constants' data; free with free_tiny. */
-static inline gb_program *new_tiny(bool use_sampling) {
-    gb_program *program = tiny_program_build(use_sampling);
+/* Gives the constants data; free the program with free_tiny. */
+static inline void fill_tiny(gb_program *program) {
     uint32_t random = 7;
     for (uint32_t i = 0; i < program->constant_count; i++) {
         gb_constant *constant = &program->constants[i];
@@ -34,6 +33,12 @@ static inline gb_program *new_tiny(bool use_sampling) {
         }
         constant->data = (const uint8_t *)data;
     }
+}
+
+/* The program with its constants' data; free with free_tiny. */
+static inline gb_program *new_tiny(bool use_sampling) {
+    gb_program *program = tiny_program_build(use_sampling);
+    fill_tiny(program);
     return program;
 }
 

@@ -4,9 +4,11 @@
 #include "base/file_map.h"
 #include "base/memory.h"
 #include "program/constant_packing.h"
+#include "program/shard/shard.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 
 /* The order that kernels like best; they read canonical matrices too. */
@@ -34,12 +36,12 @@ static gumbel_status plan(const gb_program *program, const gb_constant_use *uses
         const gb_constant *constant = &program->constants[i];
         gb_placed_weight *weight = &weights->of[i];
         gb_packing wanted;
-        if (!constant->data)
+        if (!constant->data && !constant->part)
             return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "constant %s has no data: not read from a file",
                            constant->name);
-        weight->is_rearranged = !is_usable(constant, &uses[i], &wanted);
-        weight->is_interleaved =
-            weight->is_rearranged ? wanted.block_rows > 0 : constant->packing.block_rows > 0;
+        const bool is_kept = is_usable(constant, &uses[i], &wanted);
+        weight->is_rearranged = !is_kept || constant->part;
+        weight->is_interleaved = is_kept ? constant->packing.block_rows > 0 : wanted.block_rows > 0;
         weight->data = constant->data;
         if (weight->is_rearranged &&
             (!gb_add_size(weights->memory_bytes, constant->size, &weights->memory_bytes) ||
@@ -79,28 +81,58 @@ static void rearrange_share(void *user, unsigned index) {
     }
 }
 
-static void rearrange(const gb_program *program, const gb_constant_use *uses, gb_team *team,
-                      unsigned thread_count, gb_placed_weights *weights) {
+/* A constant with data, into the packing that it gets. */
+static void rearrange_constant(const gb_constant *constant, const gb_constant_use *use, bool is_interleaved,
+                               gb_team *team, unsigned thread_count, uint8_t *to) {
+    rearrangement r = {.constant = constant,
+                       .packing = constant->packing,
+                       .is_packing = constant->packing.block_rows == 0,
+                       .to = to,
+                       .thread_count = thread_count};
+    if (is_interleaved == (constant->packing.block_rows > 0)) {
+        memcpy(to, constant->data, constant->size);
+        return;
+    }
+    if (r.is_packing)
+        r.packing = gb_constant_wanted_packing(constant, use, ORDER);
+    gb_constant_planes(constant, &r.planes);
+    gb_constant_matrix(constant, &r.rows, &r.columns);
+    gb_team_run(team, rearrange_share, &r);
+}
+
+/* A part of a constant is read first. */
+static gumbel_status rearrange_part(const gb_constant *part, const gb_constant_use *use, bool is_interleaved,
+                                    gb_team *team, unsigned thread_count, uint8_t *to, gumbel_error *error) {
+    gb_constant constant = *part;
+    uint8_t *bytes = gb_allocate_aligned((size_t)part->size, 1);
+    if (!bytes)
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for a rank's part of %s", part->name);
+    const gumbel_status status = gb_constant_part_read(part, bytes, error);
+    constant.data = bytes;
+    if (status == GUMBEL_OK)
+        rearrange_constant(&constant, use, is_interleaved, team, thread_count, to);
+    gb_free(bytes);
+    return status;
+}
+
+static gumbel_status rearrange(const gb_program *program, const gb_constant_use *uses, gb_team *team,
+                               unsigned thread_count, gb_placed_weights *weights, gumbel_error *error) {
     uint8_t *to = weights->memory;
     for (uint32_t i = 0; i < program->constant_count; i++) {
         const gb_constant *constant = &program->constants[i];
-        if (!weights->of[i].is_rearranged)
+        gb_placed_weight *weight = &weights->of[i];
+        if (!weight->is_rearranged)
             continue;
-        rearrangement r = {.constant = constant,
-                           .packing = constant->packing,
-                           .is_packing = constant->packing.block_rows == 0,
-                           .to = to,
-                           .thread_count = thread_count};
-        if (r.is_packing)
-            r.packing = gb_constant_wanted_packing(constant, &uses[i], ORDER);
-        gb_constant_planes(constant, &r.planes);
-        gb_constant_matrix(constant, &r.rows, &r.columns);
-        gb_team_run(team, rearrange_share, &r);
+        if (constant->part)
+            GB_TRY(rearrange_part(constant, &uses[i], weight->is_interleaved, team, thread_count, to, error));
+        else
+            rearrange_constant(constant, &uses[i], weight->is_interleaved, team, thread_count, to);
         if (program->map.data)
             gb_release_pages(constant->data, constant->size);
-        weights->of[i].data = to;
+        weight->data = to;
         to += (constant->size + 63) / 64 * 64;
     }
+    return GUMBEL_OK;
 }
 
 static void report(const gb_placed_weights *weights, gumbel_log_callback log, void *log_user) {
@@ -131,8 +163,7 @@ static gumbel_status place(const gb_program *program, gb_constant_use *uses, gb_
                        "no memory for laying out %" PRIu64 " bytes of weights; gumbel pack does it in a file",
                        weights->memory_bytes);
     weights->memory = memory;
-    rearrange(program, uses, team, thread_count, weights);
-    return GUMBEL_OK;
+    return rearrange(program, uses, team, thread_count, weights, error);
 }
 
 gumbel_status gb_place_weights(const gb_program *program, gb_team *team, unsigned thread_count,

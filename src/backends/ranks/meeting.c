@@ -12,6 +12,7 @@ struct gb_meeting {
     uint32_t ranks, here;
     uint64_t turn; /* how often all have met */
     bool is_broken;
+    gumbel_error why;
     void *addresses[GB_MOST_RANKS];
     gumbel_error outcomes[GB_MOST_RANKS];
 };
@@ -36,8 +37,10 @@ void gb_meeting_destroy(gb_meeting *meeting) {
     gb_free(meeting);
 }
 
-void gb_meeting_break(gb_meeting *m) {
+void gb_meeting_break(gb_meeting *m, const gumbel_error *why) {
     pthread_mutex_lock(&m->mutex);
+    if (!m->is_broken)
+        m->why = *why;
     m->is_broken = true;
     pthread_cond_broadcast(&m->met);
     pthread_mutex_unlock(&m->mutex);
@@ -78,6 +81,14 @@ bool gb_rank_share(const gb_rank *rank, void *mine, void *all[GB_MOST_RANKS]) {
     return gb_rank_meet(rank) && all_came;
 }
 
+gumbel_status gb_rank_broken(const gb_rank *rank, gumbel_error *error) {
+    gb_meeting *m = rank->meeting;
+    pthread_mutex_lock(&m->mutex);
+    const gumbel_error why = m->why;
+    pthread_mutex_unlock(&m->mutex);
+    return gb_fail(error, why.status, "%s", why.message);
+}
+
 gumbel_status gb_rank_agree(const gb_rank *rank, gumbel_status status, gumbel_error *error) {
     if (rank->count < 2)
         return status;
@@ -86,9 +97,7 @@ gumbel_status gb_rank_agree(const gb_rank *rank, gumbel_status status, gumbel_er
     if (status != GUMBEL_OK && error)
         m->outcomes[rank->index] = *error;
     if (!gb_rank_meet(rank))
-        return status != GUMBEL_OK
-                   ? status
-                   : gb_fail(error, GUMBEL_ERROR_BACKEND, "another rank of the program failed");
+        return gb_rank_broken(rank, error);
     gumbel_error first = {.status = GUMBEL_OK};
     for (uint32_t r = rank->count; r-- > 0;)
         if (m->outcomes[r].status != GUMBEL_OK)

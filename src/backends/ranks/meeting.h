@@ -27,8 +27,9 @@ gumbel_status gb_meeting_create(uint32_t ranks, gb_meeting **meeting, gumbel_err
 /* NULL is allowed. */
 void gb_meeting_destroy(gb_meeting *meeting);
 
-/* Lets all who wait go on, now and later, because a rank has failed and will not come. Thread-safe. */
-void gb_meeting_break(gb_meeting *meeting);
+/* Lets all who wait go on, now and later, because a rank has failed and will not come; the first reason
+ * stays. Thread-safe. */
+void gb_meeting_break(gb_meeting *meeting, const gumbel_error *why);
 
 /* Waits until every rank is here. What any wrote before it is seen by all after it. False: the meeting is
  * broken, and others may still be elsewhere. True at once for a rank that is alone. */
@@ -38,7 +39,10 @@ bool gb_rank_meet(const gb_rank *rank);
 bool gb_rank_share(const gb_rank *rank, void *mine, void *all[GB_MOST_RANKS]);
 
 /* Waits for the outcome of every rank: GUMBEL_OK where all have it, otherwise the status and message of the
- * first that failed, the same for all. Errors: those; BACKEND where the meeting is broken. */
+ * first that failed, the same for all. Errors: those; why the meeting is broken. */
 gumbel_status gb_rank_agree(const gb_rank *rank, gumbel_status status, gumbel_error *error);
+
+/* Why the meeting is broken, for a rank that was told so. */
+gumbel_status gb_rank_broken(const gb_rank *rank, gumbel_error *error);
 
 #endif

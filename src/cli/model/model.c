@@ -20,6 +20,14 @@ const cli_option cli_model_table[] = {
      .type = CLI_CHOICE,
      .choices = "cpu cuda mlx",
      .offset = offsetof(cli_model_options, backend)},
+    {.names = "--devices",
+     .argument = "LIST",
+     .help =
+         "Numbers of the devices to run on, such as 0,1: each has a part of the model, and the answers are "
+         "those of one. The default is the first.",
+     .type = CLI_INTEGERS,
+     .range = {.low = 0, .high = 1023},
+     .offset = offsetof(cli_model_options, devices)},
     {.names = "-c --max-context --ctx-size",
      .argument = "N",
      .help = "Positions of the session, at most those the program was exported for; 0, the default, is all "
@@ -106,6 +114,11 @@ static gumbel_status start_draft_model(const cli_model_options *options, cli_mod
 static gumbel_status start_parts(const cli_model_options *options, bool snapshots, cli_model *model,
                                  gumbel_error *error) {
     gumbel_engine_options engine_options = usual_options(options);
+    int devices[CLI_MOST_INTEGERS];
+    for (size_t i = 0; i < options->devices.count; i++)
+        devices[i] = (int)options->devices.values[i];
+    engine_options.devices = devices;
+    engine_options.device_count = (uint32_t)options->devices.count;
     engine_options.slots = options->slots;
     engine_options.draft_tokens = options->draft_tokens;
     engine_options.max_context = (uint32_t)options->max_context.value;

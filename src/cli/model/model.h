@@ -15,6 +15,7 @@ typedef struct cli_model_options {
     const char *lock;
     const char *cpu_isa;
     cli_integer threads;
+    cli_integers devices;
     cli_integer max_context;
     cli_integer prefill_chunk;
     bool verbose;

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Programs sharded over ranks of the CPU: the same bits, and states that go from any number of ranks to any
+ * other.
+ */
+#include "backends/ranks/ranks.h"
+#include "cpu/tiny_backend.h"
+
+enum { LENGTH = 50, RANKS = 2 };
+
+typedef gb_program *(*build_program)(bool use_sampling);
+
+static const build_program builds[] = {tiny_program_build, tiny_recurrent_build};
+enum { PROGRAMS = sizeof builds / sizeof *builds };
+
+/* One of them with data, as new_tiny has. */
+static gb_program *new_program(build_program build) {
+    gb_program *program = build(false);
+    fill_tiny(program);
+    return program;
+}
+
+static gb_backend *new_ranks(const gb_program *program, const gb_backend_options *options,
+                             int64_t least_weights) {
+    static const int numbers[RANKS] = {0, 1};
+    const gb_devices devices = {numbers, RANKS, least_weights};
+    gb_backend *backend;
+    gumbel_error error;
+    assert_ok(gb_ranks_backend_create(gb_cpu_backend_create, program, options, &devices, &backend, &error),
+              &error);
+    return backend;
+}
+
+/* With every product cut, some of them, and heads alone. */
+static void logits_have_the_same_bits(void **unused) {
+    (void)unused;
+    static tiny_logits expected[LENGTH], found[LENGTH];
+    static const int64_t least[] = {1, 300, 1 << 20};
+    for (size_t p = 0; p < PROGRAMS; p++) {
+        gb_program *program = new_program(builds[p]);
+        gb_backend_options options = tiny_options();
+        gb_backend *alone = new_backend(program, &options);
+        run_text(alone, 0, 1, 0, LENGTH, 1, expected);
+        alone->functions->destroy(alone);
+        options.threads = 2 * RANKS;
+        for (size_t i = 0; i < sizeof least / sizeof *least; i++) {
+            gb_backend *backend = new_ranks(program, &options, least[i]);
+            for (uint32_t chunk = 1; chunk <= TINY_CHUNK; chunk++) {
+                backend->functions->reset_slot(backend, chunk % MOST_SLOTS);
+                run_text(backend, chunk % MOST_SLOTS, 1, 0, LENGTH, chunk, found);
+                assert_memory_equal(found, expected, sizeof found);
+            }
+            backend->functions->destroy(backend);
+        }
+        free_tiny(program);
+    }
+}
+
+/* ---- States -------------------------------------------------------------------------------------------- */
+
+typedef struct stream {
+    uint8_t bytes[1 << 16];
+    uint64_t size, position;
+} stream;
+
+static gumbel_status write_stream(void *user, const void *data, uint64_t size, gumbel_error *error) {
+    stream *s = user;
+    if (size > sizeof s->bytes - s->size)
+        return gb_fail(error, GUMBEL_ERROR_IO, "full");
+    memcpy(s->bytes + s->size, data, (size_t)size);
+    s->size += size;
+    return GUMBEL_OK;
+}
+
+static gumbel_status read_stream(void *user, void *data, uint64_t size, gumbel_error *error) {
+    stream *s = user;
+    if (size > s->size - s->position)
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "short");
+    memcpy(data, s->bytes + s->position, (size_t)size);
+    s->position += size;
+    return GUMBEL_OK;
+}
+
+static void save(gb_backend *backend, uint32_t slot, uint32_t position, gb_saved_states saved, stream *s) {
+    gumbel_error error;
+    s->size = s->position = 0;
+    assert_ok(backend->functions->save_slot(backend, slot, position, saved, write_stream, s, &error), &error);
+}
+
+static void load(gb_backend *backend, uint32_t slot, uint32_t position, stream *s) {
+    gumbel_error error;
+    s->position = 0;
+    assert_ok(backend->functions->load_slot(backend, slot, position, GB_SAVED_ALL, read_stream, s, &error),
+              &error);
+    assert_int_equal(s->position, s->size);
+}
+
+static void check_saved(gb_backend *alone, gb_backend *ranks, uint32_t position, gb_saved_states saved) {
+    static stream one, other;
+    save(alone, 0, position, saved, &one);
+    save(ranks, 0, position, saved, &other);
+    assert_int_equal(one.size, other.size);
+    assert_memory_equal(one.bytes, other.bytes, one.size);
+    if (saved != GB_SAVED_ALL)
+        return;
+    load(ranks, 2, position, &one);
+    load(alone, 3, position, &other);
+}
+
+/* From one rank to two and back, before and after the ring is full. */
+static void saved_states_do_not_depend_on_ranks(void **unused) {
+    (void)unused;
+    static tiny_logits expected[LENGTH], found[LENGTH];
+    static const uint32_t turns[] = {1, 7, TINY_WINDOW, 11, TINY_RING, 13, 29, 44};
+    for (size_t p = 0; p < PROGRAMS; p++) {
+        gb_program *program = new_program(builds[p]);
+        gb_backend_options options = tiny_options();
+        gb_backend *alone = new_backend(program, &options), *ranks = new_ranks(program, &options, 1);
+        for (size_t i = 0; i < sizeof turns / sizeof *turns; i++) {
+            const uint32_t at = turns[i];
+            alone->functions->reset_slot(alone, 0);
+            ranks->functions->reset_slot(ranks, 0);
+            run_text(alone, 0, 1, 0, at, 3, expected);
+            run_text(ranks, 0, 1, 0, at, 3, expected);
+            check_saved(alone, ranks, at, GB_SAVED_WITHOUT_CACHES);
+            check_saved(alone, ranks, at, GB_SAVED_ALL);
+            run_text(alone, 0, 1, at, LENGTH, 1, expected);
+            run_text(ranks, 2, 1, at, LENGTH, 2, found);
+            assert_memory_equal(found[at], expected[at], (LENGTH - at) * sizeof *found);
+            run_text(alone, 3, 1, at, LENGTH, 2, found);
+            assert_memory_equal(found[at], expected[at], (LENGTH - at) * sizeof *found);
+        }
+        alone->functions->destroy(alone);
+        ranks->functions->destroy(ranks);
+        free_tiny(program);
+    }
+}
+
+static void copies_and_snapshots_are_of_all_ranks(void **unused) {
+    (void)unused;
+    static tiny_logits expected[LENGTH], found[LENGTH];
+    enum { AT = 13 };
+    for (size_t p = 0; p < PROGRAMS; p++) {
+        gb_program *program = new_program(builds[p]);
+        gb_backend_options options = tiny_options();
+        gb_backend *backend = new_ranks(program, &options, 1);
+        gumbel_error error;
+        run_text(backend, 0, 1, 0, AT, 4, expected);
+        assert_ok(backend->functions->copy_slot(backend, 0, 1, AT, &error), &error);
+        assert_ok(backend->functions->take_snapshot(backend, 0, AT, &error), &error);
+        run_text(backend, 0, 1, AT, LENGTH, 4, expected);
+        run_text(backend, 1, 1, AT, LENGTH, 1, found);
+        assert_memory_equal(found[AT], expected[AT], (LENGTH - AT) * sizeof *found);
+        if (p == 1) { /* the ring of the other one has gone on by more than its slack */
+            backend->functions->restore_snapshot(backend, 0, AT);
+            run_text(backend, 0, 1, AT, LENGTH, 2, found);
+            assert_memory_equal(found[AT], expected[AT], (LENGTH - AT) * sizeof *found);
+        }
+        backend->functions->destroy(backend);
+        free_tiny(program);
+    }
+}
+
+/* ---- What cannot be ------------------------------------------------------------------------------------ */
+
+static void heads_that_are_not_divided_are_refused(void **unused) {
+    (void)unused;
+    static const int numbers[] = {0, 1, 2};
+    const gb_devices devices = {numbers, 3, 1};
+    gb_program *program = new_program(tiny_program_build);
+    gb_backend_options options = tiny_options();
+    gb_backend *backend;
+    gumbel_error error;
+    assert_fails(
+        gb_ranks_backend_create(gb_cpu_backend_create, program, &options, &devices, &backend, &error),
+        GUMBEL_ERROR_UNSUPPORTED, &error, "these counts do: 1, 2)");
+    free_tiny(program);
+}
+
+static void a_rank_that_cannot_be_made_is_named(void **unused) {
+    (void)unused;
+    static const int numbers[] = {0, 7};
+    const gb_devices devices = {numbers, 2, 1};
+    gb_program *program = new_program(tiny_program_build);
+    gb_backend_options options = tiny_options();
+    gb_backend *backend;
+    gumbel_error error;
+    options.cpu_isa = "none such";
+    assert_fails(
+        gb_ranks_backend_create(gb_cpu_backend_create, program, &options, &devices, &backend, &error),
+        GUMBEL_ERROR_ARGUMENT, &error, "device ");
+    free_tiny(program);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(logits_have_the_same_bits),
+        cmocka_unit_test(saved_states_do_not_depend_on_ranks),
+        cmocka_unit_test(copies_and_snapshots_are_of_all_ranks),
+        cmocka_unit_test(heads_that_are_not_divided_are_refused),
+        cmocka_unit_test(a_rank_that_cannot_be_made_is_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Programs of all architectures on one device and on several of the CPU: logits and tokens are the same.
+ */
+#include "gumbel.h"
+#include "support/assertions.h"
+#include "support/paths.h"
+#include "support/temporary.h"
+
+#include <dirent.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { PROMPT = 40, ANSWER = 24, MOST_NAMES = 256, MOST_VOCABULARY = 4096, MOST_DEVICES = 4 };
+
+typedef struct answers {
+    float logits[MOST_VOCABULARY];
+    int32_t tokens[ANSWER];
+} answers;
+
+/* ---- Programs ------------------------------------------------------------------------------------------ */
+
+static void folder_path(char path[512], const char *name) {
+    snprintf(path, 512, "%s/export/agreement%s%s", test_data_folder, name ? "/" : "", name ? name : "");
+}
+
+static int compare_names(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* The configurations, without those of answers. */
+static size_t list_names(char *names[MOST_NAMES]) {
+    char path[512];
+    size_t count = 0;
+    folder_path(path, NULL);
+    DIR *folder = opendir(path);
+    assert_non_null(folder);
+    for (struct dirent *entry; (entry = readdir(folder));)
+        if (strstr(entry->d_name, ".json") && !strstr(entry->d_name, ".golden.json") && count < MOST_NAMES)
+            names[count++] = strdup(entry->d_name);
+    closedir(folder);
+    qsort(names, count, sizeof *names, compare_names);
+    return count;
+}
+
+static gumbel_program *open_program(const char *name, const char *recipe) {
+    char config[512];
+    gumbel_error error;
+    gumbel_program *program = NULL;
+    folder_path(config, name);
+    const gumbel_export_options options = {.size = sizeof options,
+                                           .quantize = recipe,
+                                           .activations = recipe ? NULL : "none",
+                                           .random_weights = true,
+                                           .random_seed = 5};
+    const char *path = temporary_path("devices.gumbel");
+    if (gumbel_export(config, path, &options, &error) != GUMBEL_OK)
+        return NULL; /* rows that this recipe does not divide */
+    assert_ok(gumbel_program_open(path, &program, &error), &error);
+    return program;
+}
+
+/* ---- Running ------------------------------------------------------------------------------------------- */
+
+static gumbel_status new_engine(const gumbel_program *program, uint32_t devices, gumbel_engine **engine,
+                                gumbel_error *error) {
+    static const int numbers[MOST_DEVICES] = {0, 1, 2, 3};
+    const gumbel_engine_options options = {.size = sizeof options,
+                                           .threads = 2,
+                                           .slots = 2,
+                                           .max_context = 128,
+                                           .prefill_chunk = 16,
+                                           .devices = numbers,
+                                           .device_count = devices,
+                                           .least_sharded_weights = 1};
+    return gumbel_engine_create(program, &options, engine, error);
+}
+
+static void run(gumbel_engine *engine, uint32_t vocabulary, answers *found) {
+    static const gumbel_sampling sampling = {.size = sizeof sampling,
+                                             .temperature = 1.2f,
+                                             .top_k = 60,
+                                             .top_p = 0.97f,
+                                             .min_p = 0.001f,
+                                             .repetition_penalty = 1.1f,
+                                             .presence_penalty = 0.2f};
+    gumbel_session *session = NULL;
+    gumbel_error error;
+    int32_t prompt[PROMPT];
+    for (uint32_t i = 0; i < PROMPT; i++)
+        prompt[i] = (int32_t)((i * 2654435761u >> 7) % vocabulary);
+    assert_ok(gumbel_session_create(engine, &session, &error), &error);
+    gumbel_result result = {.size = sizeof result};
+    assert_ok(gumbel_session_append(session, prompt, PROMPT - 1, &error), &error);
+    gumbel_request request = {.size = sizeof request,
+                              .session = session,
+                              .tokens = &prompt[PROMPT - 1],
+                              .token_count = 1,
+                              .result = &result};
+    assert_ok(gumbel_step(engine, &request, 1, &error), &error);
+    memcpy(found->logits, result.logits, vocabulary * sizeof *found->logits);
+    gumbel_session_reset(session);
+    gumbel_session_set_seed(session, 11);
+    const gumbel_generate_options options = {
+        .size = sizeof options, .sampling = &sampling, .max_new_tokens = ANSWER, .ignore_stop = true};
+    assert_ok(gumbel_generate(session, prompt, PROMPT, &options, &error), &error);
+    for (size_t i = 0; i < ANSWER; i++) {
+        gumbel_generated generated = {.size = sizeof generated};
+        assert_ok(gumbel_next(session, &generated, &error), &error);
+        found->tokens[i] = generated.token;
+    }
+    gumbel_session_destroy(session);
+}
+
+/* Whether it runs on so many. */
+static bool check_devices(const gumbel_program *program, uint32_t devices, const char *name,
+                          uint32_t vocabulary, const answers *expected) {
+    static answers found;
+    gumbel_engine *engine = NULL;
+    gumbel_error error;
+    const gumbel_status status = new_engine(program, devices, &engine, &error);
+    if (status == GUMBEL_ERROR_UNSUPPORTED)
+        return false;
+    assert_ok(status, &error);
+    run(engine, vocabulary, &found);
+    if (memcmp(found.logits, expected->logits, vocabulary * sizeof *found.logits) != 0)
+        fail_msg("%s on %u devices: other logits", name, devices);
+    if (memcmp(found.tokens, expected->tokens, sizeof found.tokens) != 0)
+        fail_msg("%s on %u devices: other tokens", name, devices);
+    gumbel_engine_destroy(engine);
+    return true;
+}
+
+/* By numbers of devices, how many programs ran on them. */
+static void check_program(const char *name, const char *recipe, unsigned ran[MOST_DEVICES + 1]) {
+    static answers expected;
+    gumbel_engine *engine = NULL;
+    gumbel_error error;
+    gumbel_program *program = open_program(name, recipe);
+    gumbel_program_info info = {.size = sizeof info};
+    if (!program)
+        return;
+    assert_ok(gumbel_program_get_info(program, &info, &error), &error);
+    assert_true(info.vocab_size <= MOST_VOCABULARY);
+    assert_ok(new_engine(program, 1, &engine, &error), &error);
+    run(engine, info.vocab_size, &expected);
+    gumbel_engine_destroy(engine);
+    ran[1]++;
+    for (uint32_t devices = 2; devices <= MOST_DEVICES; devices++)
+        ran[devices] += check_devices(program, devices, name, info.vocab_size, &expected);
+    gumbel_program_close(program);
+}
+
+static void check_recipe(const char *recipe) {
+    char *names[MOST_NAMES];
+    const size_t count = list_names(names);
+    unsigned ran[MOST_DEVICES + 1] = {0};
+    for (size_t i = 0; i < count; i++) {
+        check_program(names[i], recipe, ran);
+        free(names[i]);
+    }
+    print_message("%s: %u programs, on 2 devices %u, on 3 %u, on 4 %u\n", recipe ? recipe : "as they are",
+                  ran[1], ran[2], ran[3], ran[4]);
+    assert_true(ran[2] > ran[1] / 2);
+    assert_true(ran[4] > 0);
+}
+
+static void floats(void **unused) {
+    (void)unused;
+    check_recipe(NULL);
+}
+
+/* With sums of integers and packed weights. */
+static void exact_sums(void **unused) {
+    (void)unused;
+    check_recipe("int4");
+}
+
+static void groups(void **unused) {
+    (void)unused;
+    check_recipe("int4-affine");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(floats),
+        cmocka_unit_test(exact_sums),
+        cmocka_unit_test(groups),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
