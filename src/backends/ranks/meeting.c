@@ -4,6 +4,7 @@
 #include "base/memory.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 struct gb_meeting {
@@ -11,7 +12,7 @@ struct gb_meeting {
     pthread_cond_t met;
     uint32_t ranks, here;
     uint64_t turn; /* how often all have met */
-    bool is_broken;
+    atomic_bool is_broken;
     gumbel_error why;
     void *addresses[GB_MOST_RANKS];
     gumbel_error outcomes[GB_MOST_RANKS];
@@ -79,6 +80,10 @@ bool gb_rank_share(const gb_rank *rank, void *mine, void *all[GB_MOST_RANKS]) {
     const bool all_came = gb_rank_meet(rank);
     memcpy(all, rank->meeting->addresses, rank->count * sizeof *all);
     return gb_rank_meet(rank) && all_came;
+}
+
+bool gb_rank_is_broken(const gb_rank *rank) {
+    return rank->count > 1 && atomic_load_explicit(&rank->meeting->is_broken, memory_order_acquire);
 }
 
 gumbel_status gb_rank_broken(const gb_rank *rank, gumbel_error *error) {

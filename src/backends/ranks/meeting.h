@@ -42,6 +42,8 @@ bool gb_rank_share(const gb_rank *rank, void *mine, void *all[GB_MOST_RANKS]);
  * first that failed, the same for all. Errors: those; why the meeting is broken. */
 gumbel_status gb_rank_agree(const gb_rank *rank, gumbel_status status, gumbel_error *error);
 
+bool gb_rank_is_broken(const gb_rank *rank);
+
 /* Why the meeting is broken, for a rank that was told so. */
 gumbel_status gb_rank_broken(const gb_rank *rank, gumbel_error *error);
 

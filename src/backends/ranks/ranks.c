@@ -21,6 +21,7 @@ typedef struct ranks_backend {
     gb_backend_functions functions; /* those that the ranks have */
     const gb_program *program;
     uint32_t count, max_context;
+    int devices[GB_MOST_RANKS];
     gb_meeting *meeting;
     gb_team *team; /* a thread a rank */
     rank_backend ranks[GB_MOST_RANKS];
@@ -69,16 +70,27 @@ static gumbel_status run_silently(task t, rank_work work) {
     return run(&t, &ignored);
 }
 
+/* A rank that fails is awaited by the others where they meet: they end with its error. */
+static gumbel_status leave(ranks_backend *all, uint32_t index, gumbel_error *error) {
+    const gb_rank rank = {index, all->count, all->meeting};
+    gumbel_error named;
+    gb_fail(&named, error->status, "device %d: %.480s", all->devices[index], error->message);
+    gb_meeting_break(all->meeting, &named);
+    return gb_rank_broken(&rank, error);
+}
+
 /* ---- Steps --------------------------------------------------------------------------------------------- */
 
 /* Rank 0 fills in the engine's batch, the others a copy. */
 static gumbel_status rank_step(const task *t, rank_backend *rank, uint32_t index, gumbel_error *error) {
     gb_batch copy = *t->batch;
     copy.next = index > 0 ? rank->next : copy.next;
-    GB_TRY(rank->backend->functions->step(rank->backend, &copy, error));
-    if (index == 0)
+    const gumbel_status status = rank->backend->functions->step(rank->backend, &copy, error);
+    if (status != GUMBEL_OK && status != GUMBEL_ERROR_MEMORY)
+        return leave(t->all, index, error);
+    if (status == GUMBEL_OK && index == 0)
         *t->batch = copy;
-    return GUMBEL_OK;
+    return status;
 }
 
 /* Threads of a CPU's rank wait for their own team alone, so that its masks are made before. */
@@ -346,7 +358,7 @@ typedef struct creation {
 static gb_backend_options rank_options(const creation *c, uint32_t index) {
     gb_backend_options options = c->options;
     options.rank = (gb_rank){index, c->base.all->count, c->base.all->meeting};
-    options.device = c->devices->numbers[index];
+    options.device = c->base.all->devices[index];
     if (index > 0) {
         options.profile = NULL;
         options.observe = NULL;
@@ -363,16 +375,9 @@ static gumbel_status create_rank(const creation *c, rank_backend *rank, uint32_t
     return c->create(rank->sharded.program, &options, &rank->backend, error);
 }
 
-/* One that fails is awaited by the others where they meet. */
 static gumbel_status rank_create(const task *t, rank_backend *rank, uint32_t index, gumbel_error *error) {
-    const creation *c = (const creation *)t;
-    gumbel_error reason, named;
-    const gumbel_status status = create_rank(c, rank, index, &reason);
-    if (status == GUMBEL_OK)
-        return status;
-    gb_fail(&named, status, "device %d: %.480s", c->devices->numbers[index], reason.message);
-    gb_meeting_break(t->all->meeting, &named);
-    return gb_rank_broken(&(gb_rank){index, t->all->count, t->all->meeting}, error);
+    const gumbel_status status = create_rank((const creation *)t, rank, index, error);
+    return status == GUMBEL_OK ? status : leave(t->all, index, error);
 }
 
 static const gb_backend_functions all_functions = {
@@ -444,6 +449,7 @@ gumbel_status gb_ranks_backend_create(gb_backend_create create, const gb_program
     all->program = program;
     all->count = devices->count;
     all->max_context = options->max_context;
+    memcpy(all->devices, devices->numbers, devices->count * sizeof *all->devices);
     creation c = {{.all = all, .work = rank_create}, create, *options, devices};
     const gumbel_status status = prepare(all, &c, error);
     if (status != GUMBEL_OK)

@@ -90,6 +90,10 @@ int any_of_block(int predicate);
 /* Lets all other threads of the block go on before this one does: for a loop that waits for what they do. */
 void give_way();
 
+/* The same, and launches of other devices: for a loop that waits for what they do. Of a kernel without shared
+ * memory, which they would use. */
+void give_way_to_others();
+
 /* Waits for the warp; then the bytes of its lanes, EXCHANGE_BYTES apart, of returned ones zeros. Valid until
  * the lane's next exchange but one. */
 const uint8_t *exchange(const void *mine, size_t size);
@@ -166,6 +170,7 @@ EMULATED_ATOMIC(atomicAdd, before + value)
 EMULATED_ATOMIC(atomicMax, before < value ? value : before)
 EMULATED_ATOMIC(atomicMin, value < before ? value : before)
 EMULATED_ATOMIC(atomicOr, before | value)
+EMULATED_ATOMIC(atomicExch, value)
 
 template <typename T>
 __attribute__((no_sanitize("thread"))) T atomicCAS(T *at, T expected, T value) {

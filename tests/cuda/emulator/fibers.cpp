@@ -8,8 +8,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <mutex>
 #include <sys/mman.h>
 #include <ucontext.h>
+#include <unistd.h>
 #include <vector>
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -40,12 +42,18 @@ struct warp {
     uint8_t values[2][WARP][EXCHANGE_BYTES];
 };
 
-fiber fibers[MOST_THREADS];
-warp *const warps = new warp[MOST_THREADS / WARP]; /* kernels have only static variables in common */
-fiber scheduler;
-const std::function<void()> *running_kernel;
-unsigned running, thread_count;
+/* Of the host's thread, since its block may be interrupted by another device's. */
+thread_local fiber fibers[MOST_THREADS];
+thread_local warp *const warps =
+    new warp[MOST_THREADS / WARP]; /* kernels have only static variables in common */
+thread_local fiber scheduler;
+thread_local const std::function<void()> *running_kernel;
+thread_local unsigned running, thread_count;
+thread_local bool others_are_awaited;
 alignas(128) uint8_t shared[SHARED_BYTES];
+
+/* One launch runs at a time, whatever its device: shared memory is the kernels' static variables. */
+std::mutex one_at_a_time;
 
 [[noreturn]] void fail(const char *what) {
     fprintf(stderr, "emulated device: %s\n", what);
@@ -173,6 +181,18 @@ bool go_on_where_way_was_given(unsigned warp_count) {
     return none;
 }
 
+void let_others_run() {
+    const dim3 block = blockIdx, blocks = gridDim, threads = blockDim;
+    others_are_awaited = false;
+    end_block_order();
+    one_at_a_time.unlock();
+    usleep(20);
+    one_at_a_time.lock();
+    blockIdx = block;
+    gridDim = blocks;
+    blockDim = threads;
+}
+
 void run_block(bool backwards) {
     thread_count = blockDim.x * blockDim.y * blockDim.z;
     const unsigned warp_count = (thread_count + WARP - 1) / WARP;
@@ -187,6 +207,8 @@ void run_block(bool backwards) {
     for (unsigned waiting = 1; waiting > 0;) {
         for (unsigned w = 0; w < warp_count; w++)
             run_warp((backwards ? warp_count - 1 - w : w) * WARP, backwards);
+        if (others_are_awaited)
+            let_others_run();
         const bool is_waiting_for_all = go_on_where_way_was_given(warp_count);
         waiting = 0;
         for (unsigned t = 0; t < thread_count; t++)
@@ -227,6 +249,11 @@ void give_way() {
     switch_to(fibers[self], scheduler);
 }
 
+void give_way_to_others() {
+    others_are_awaited = true;
+    give_way();
+}
+
 const uint8_t *exchange(const void *mine, size_t size) {
     const unsigned self = running;
     warp &w = warps[self / WARP];
@@ -263,8 +290,9 @@ static bool is_last(const dim3 &block) {
 }
 
 void run_grid(dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()> &kernel) {
-    static bool backwards = false;
-    const bool is_followed = follows_launch(kernel);
+    static bool last_backwards = false;
+    const std::lock_guard<std::mutex> lock(one_at_a_time);
+    const bool is_followed = follows_launch(kernel), backwards = last_backwards = !last_backwards;
     const size_t threads = (size_t)block.x * block.y * block.z;
     if (threads == 0 || threads > MOST_THREADS || shared_bytes > SHARED_BYTES || grid.y > 65535 ||
         grid.z > 65535 || grid.x == 0 || grid.y == 0 || grid.z == 0)
@@ -272,7 +300,6 @@ void run_grid(dim3 grid, dim3 block, size_t shared_bytes, const std::function<vo
     gridDim = grid;
     blockDim = block;
     running_kernel = &kernel;
-    backwards = !backwards;
     for (unsigned z = 0; z < grid.z; z++)
         for (unsigned y = 0; y < grid.y; y++)
             for (unsigned x = 0; x < grid.x; x++) {

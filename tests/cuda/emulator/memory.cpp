@@ -9,12 +9,15 @@
 #include <cstring>
 #include <iterator>
 #include <map>
+#include <mutex>
 #include <string>
 #include <sys/mman.h>
 
 size_t emulated_memory_bytes = (size_t)8 << 30;
 bool emulated_driver_has_no_memory = false;
 
+static std::recursive_mutex mutex; /* of what follows */
+typedef std::lock_guard<std::recursive_mutex> guard;
 static size_t used_bytes;
 static std::map<void *, size_t> blocks;                          /* their sizes */
 static std::map<CUmemGenericAllocationHandle, size_t> pieces;    /* of virtual memory, not yet released */
@@ -29,6 +32,7 @@ static bool take(size_t size) {
 }
 
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes) {
+    const guard lock(mutex);
     *free_bytes = emulated_memory_bytes - used_bytes;
     *total_bytes = emulated_memory_bytes;
     return cudaSuccess;
@@ -44,6 +48,7 @@ cudaError_t cudaMallocHost(void **pointer, size_t size) {
     return cudaSuccess;
 }
 cudaError_t cudaMalloc(void **pointer, size_t size) {
+    const guard lock(mutex);
     *pointer = nullptr;
     if (!take(size))
         return cudaErrorMemoryAllocation;
@@ -64,6 +69,7 @@ cudaError_t cudaFreeHost(void *pointer) {
     return cudaSuccess;
 }
 cudaError_t cudaFree(void *pointer) {
+    const guard lock(mutex);
     const auto block = blocks.find(pointer);
     if (block != blocks.end()) {
         used_bytes -= block->second;
@@ -74,6 +80,7 @@ cudaError_t cudaFree(void *pointer) {
 }
 
 bool emulated_is_of_device(const void *at) {
+    const guard lock(mutex);
     const auto block = blocks.upper_bound(const_cast<void *>(at));
     const auto map = map_sizes.upper_bound((CUdeviceptr)(uintptr_t)at);
     return (block != blocks.begin() &&
@@ -99,6 +106,7 @@ static CUresult reserve(CUdeviceptr *address, size_t size, size_t, CUdeviceptr, 
 }
 
 static CUresult free_addresses(CUdeviceptr address, size_t size) {
+    const guard lock(mutex);
     const auto next = maps.lower_bound(address);
     if (next != maps.end() && next->first < address + size)
         return CUDA_ERROR_INVALID_VALUE;
@@ -108,6 +116,7 @@ static CUresult free_addresses(CUdeviceptr address, size_t size) {
 
 static CUresult create(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *,
                        unsigned long long) {
+    const guard lock(mutex);
     static CUmemGenericAllocationHandle last;
     if (size % PAGE_BYTES != 0)
         return CUDA_ERROR_INVALID_VALUE;
@@ -119,6 +128,7 @@ static CUresult create(CUmemGenericAllocationHandle *handle, size_t size, const 
 }
 
 static CUresult release(CUmemGenericAllocationHandle handle) {
+    const guard lock(mutex);
     used_bytes -= pieces.at(handle);
     pieces.erase(handle);
     return CUDA_SUCCESS;
@@ -126,6 +136,7 @@ static CUresult release(CUmemGenericAllocationHandle handle) {
 
 static CUresult map(CUdeviceptr address, size_t size, size_t, CUmemGenericAllocationHandle handle,
                     unsigned long long) {
+    const guard lock(mutex);
     if (maps.count(address) || pieces.at(handle) != size)
         return CUDA_ERROR_INVALID_VALUE;
     maps[address] = handle;
@@ -143,6 +154,7 @@ static CUresult set_access(CUdeviceptr address, size_t size, const CUmemAccessDe
 
 /* The pages lose what they hold. */
 static CUresult unmap(CUdeviceptr address, size_t size) {
+    const guard lock(mutex);
     if (!maps.count(address) || map_sizes.at(address) != size)
         return CUDA_ERROR_INVALID_VALUE;
     maps.erase(address);

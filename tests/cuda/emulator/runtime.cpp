@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <map>
+#include <mutex>
 #include <vector>
 
 namespace emulated {
@@ -48,12 +49,15 @@ static void enqueue(cudaStream_t stream, std::function<void()> work) {
 
 /* ---- Kernels ------------------------------------------------------------------------------------------- */
 
+static std::mutex kernels_mutex;
+
 static std::map<const void *, emulated::binder> &known_kernels() {
     static std::map<const void *, emulated::binder> known;
     return known;
 }
 
 void emulated::know_kernel(const void *function, binder bind) {
+    const std::lock_guard<std::mutex> lock(kernels_mutex);
     known_kernels()[function] = bind;
 }
 
@@ -64,10 +68,15 @@ cudaError_t cudaFuncSetAttribute(const void *, enum cudaFuncAttribute, int) {
 }
 
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *function, void **parameters) {
-    const auto found = known_kernels().find(function);
-    if (found == known_kernels().end())
-        return cudaErrorInvalidValue;
-    const std::function<void()> kernel = found->second(function, parameters);
+    emulated::binder bind = nullptr;
+    {
+        const std::lock_guard<std::mutex> lock(kernels_mutex);
+        const auto found = known_kernels().find(function);
+        if (found == known_kernels().end())
+            return cudaErrorInvalidValue;
+        bind = found->second;
+    }
+    const std::function<void()> kernel = bind(function, parameters);
     const dim3 grid = config->gridDim, block = config->blockDim;
     const size_t shared_bytes = config->dynamicSmemBytes;
     enqueue(config->stream, [=] {
@@ -86,15 +95,37 @@ const char *cudaGetErrorString(cudaError_t error) {
 cudaError_t cudaGetLastError(void) {
     return cudaSuccess;
 }
+/* As many devices as tests of ranks need; their memory is one. */
+static thread_local int current_device;
+enum { DEVICES = 4 };
 cudaError_t cudaGetDeviceCount(int *count) {
-    *count = 1;
+    *count = DEVICES;
     return cudaSuccess;
 }
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int) {
     *properties = {"emulated device", emulated_memory_bytes, 132, 9, 0, 228 << 10};
     return cudaSuccess;
 }
-cudaError_t cudaSetDevice(int) {
+cudaError_t cudaSetDevice(int device) {
+    current_device = device;
+    return device < DEVICES ? cudaSuccess : cudaErrorInvalidValue;
+}
+cudaError_t cudaGetDevice(int *device) {
+    *device = current_device;
+    return cudaSuccess;
+}
+cudaError_t cudaDeviceCanAccessPeer(int *can, int, int) {
+    *can = 1;
+    return cudaSuccess;
+}
+cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) {
+    return cudaSuccess;
+}
+cudaError_t cudaDeviceSynchronize(void) {
+    return cudaSuccess;
+}
+cudaError_t cudaMemset(void *to, int value, size_t size) {
+    memset(to, value, size);
     return cudaSuccess;
 }
 cudaError_t cudaDriverGetVersion(int *version) {

@@ -43,6 +43,8 @@ typedef struct gb_cuda_scratch {
     uint64_t size;
     uint32_t *arrivals;    /* [GB_CUDA_ARRIVALS] zeros, as every kernel leaves them */
     uint32_t wgmma_blocks; /* gb_cuda_wgmma_blocks() */
+    const struct gb_cuda_exchange
+        *exchange; /* with other ranks; NULL: there are none (exchange/exchange.h) */
 } gb_cuda_scratch;
 
 /* The batch's runs: run r is the tokens first[r] .. first[r + 1] - 1, all of one slot. On the device. */

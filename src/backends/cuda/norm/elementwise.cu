@@ -224,15 +224,9 @@ void gb_cuda_combine_experts(const gb_cuda_call *call) {
     const gb_cuda_tensor *x = call->operands[0];
     add_stored(call, "combine", combine_function{operand(call, 0), operand(call, 1), x->dims[1], x->dims[2]});
 }
-static void add_move(const gb_cuda_call *call, const char *name) {
+void gb_cuda_move(const gb_cuda_call *call) {
     const gb_cuda_tensor *to = call->results[0];
     const size_t size = gb_cuda_elements(to) * gb_dtype_size(to->dtype);
-    add_each(call->launches, name, 1, blocks_for(size, sizeof(uint32_t)),
+    add_each(call->launches, "move", 1, blocks_for(size, sizeof(uint32_t)),
              move_function{size, data_of<const uint8_t>(call->operands[0]), data_of<uint8_t>(to)});
-}
-void gb_cuda_move(const gb_cuda_call *call) {
-    add_move(call, "move");
-}
-void gb_cuda_all_gather(const gb_cuda_call *call) {
-    add_move(call, "all_gather");
 }

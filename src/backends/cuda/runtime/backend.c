@@ -9,20 +9,26 @@
 #include "base/text_sink.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* A grid has at most so many blocks along its second and third dims, which are tokens. */
 enum { MOST_STEP_TOKENS = 32768 };
 
 typedef struct cuda_backend {
     gb_backend base;
+    int device;
+    gb_rank rank;
     cudaStream_t stream;
     gb_cuda_weights weights;
     gb_cuda_slots slots;
     gb_cuda_executor *executor;
 } cuda_backend;
 
+/* Any thread may call: its device becomes the backend's. */
 static cuda_backend *cuda(gb_backend *backend) {
-    return (cuda_backend *)backend;
+    cuda_backend *b = (cuda_backend *)backend;
+    cudaSetDevice(b->device);
+    return b;
 }
 
 static void destroy(gb_backend *backend) {
@@ -104,7 +110,7 @@ static gumbel_status measure_limits(gb_backend *backend, gumbel_machine_limits *
 
 static uint64_t free_bytes(gb_backend *backend) {
     size_t left = 0, all = 0;
-    (void)backend;
+    cuda(backend);
     if (cudaMemGetInfo(&left, &all) == cudaSuccess)
         return left;
     cudaGetLastError(); /* it would be found after the next launch */
@@ -127,18 +133,40 @@ static const gb_backend_functions functions = {
     .free_bytes = free_bytes,
 };
 
-static gumbel_status find_device(struct cudaDeviceProp *device, gumbel_error *error) {
-    int count = 0;
-    cudaError_t result = cudaGetDeviceCount(&count);
-    if (result != cudaSuccess || count == 0)
-        return gb_fail(error, GUMBEL_ERROR_BACKEND, "cuda: this machine has no CUDA device: %s",
-                       cudaGetErrorString(result == cudaSuccess ? cudaErrorNoDevice : result));
-    GB_TRY(gb_cuda_check(cudaGetDeviceProperties(device, 0), "asking for the device's properties", error));
+static gumbel_status count_devices(int *count, gumbel_error *error) {
+    *count = 0;
+    const cudaError_t result = cudaGetDeviceCount(count);
+    if (result == cudaSuccess && *count > 0)
+        return GUMBEL_OK;
+    return gb_fail(error, GUMBEL_ERROR_BACKEND, "cuda: this machine has no CUDA device: %s",
+                   cudaGetErrorString(result == cudaSuccess ? cudaErrorNoDevice : result));
+}
+
+static gumbel_status find_device(int number, struct cudaDeviceProp *device, gumbel_error *error) {
+    int count;
+    GB_TRY(count_devices(&count, error));
+    if (number < 0 || number >= count)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "cuda: device %d: this machine has %d, from 0", number,
+                       count);
+    GB_TRY(
+        gb_cuda_check(cudaGetDeviceProperties(device, number), "asking for the device's properties", error));
     if (device->major < 8)
         return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
                        "cuda: %s has compute capability %d.%d: expected 8.0 or more", device->name,
                        device->major, device->minor);
-    return gb_cuda_check(cudaSetDevice(0), "taking the device", error);
+    return gb_cuda_check(cudaSetDevice(number), "taking the device", error);
+}
+
+/* Kernels are chosen by what is known of the first device (facts.h), and devices of one kind have the same
+ * bits. */
+static gumbel_status check_kind(int number, const struct cudaDeviceProp *device, gumbel_error *error) {
+    struct cudaDeviceProp first;
+    GB_TRY(gb_cuda_check(cudaGetDeviceProperties(&first, 0), "asking for the device's properties", error));
+    if (strcmp(first.name, device->name) == 0 && first.multiProcessorCount == device->multiProcessorCount)
+        return GUMBEL_OK;
+    return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
+                   "cuda: device %d is %.80s, device 0 is %.80s: expected one kind", number, device->name,
+                   first.name);
 }
 
 static gumbel_status check_options(const gb_backend_options *options, gumbel_error *error) {
@@ -162,19 +190,30 @@ static void log_chunk(const gb_backend_options *options, uint32_t chunk, const g
         options->log(options->log_user, GUMBEL_LOG_INFO, line);
 }
 
+/* Ranks have steps of one length. */
+static gumbel_status try_executor(cuda_backend *b, const gb_cuda_resources *resources, gumbel_error *reason) {
+    gumbel_status status = gb_cuda_executor_create(resources, &b->executor, reason);
+    status = gb_rank_agree(&b->rank, status, reason);
+    if (status != GUMBEL_OK) {
+        gb_cuda_executor_destroy(b->executor);
+        b->executor = NULL;
+    }
+    return status;
+}
+
 /* The chunk is halved, as far as it may be, until there is memory for its steps: weights and slots stay. */
 static gumbel_status make_executor(cuda_backend *b, gb_cuda_resources *resources, gumbel_error *error) {
     const gb_backend_options *const given = resources->backend;
     gb_backend_options options = *given;
     gumbel_error reason;
     resources->backend = &options;
-    gumbel_status status = gb_cuda_executor_create(resources, &b->executor, &reason);
+    gumbel_status status = try_executor(b, resources, &reason);
     while (status == GUMBEL_ERROR_MEMORY && options.prefill_chunk > options.least_chunk) {
         const uint32_t half = options.prefill_chunk / 2;
         options.prefill_chunk = half > options.least_chunk ? half : options.least_chunk;
         options.step_tokens = gb_step_tokens_with(given, options.prefill_chunk);
         log_chunk(given, options.prefill_chunk, &reason);
-        status = gb_cuda_executor_create(resources, &b->executor, &reason);
+        status = try_executor(b, resources, &reason);
     }
     b->base.prefill_chunk = options.prefill_chunk;
     return status == GUMBEL_OK ? status : gb_fail(error, status, "%s", reason.message);
@@ -184,7 +223,8 @@ static gumbel_status prepare(cuda_backend *b, const gb_program *program, const g
                              gumbel_error *error) {
     struct cudaDeviceProp device;
     GB_TRY(check_options(options, error));
-    GB_TRY(find_device(&device, error));
+    GB_TRY(find_device(options->device, &device, error));
+    GB_TRY(check_kind(options->device, &device, error));
     GB_TRY(gb_cuda_check(cudaStreamCreateWithFlags(&b->stream, cudaStreamNonBlocking), "making a stream",
                          error));
     GB_TRY(gb_cuda_weights_create(program, options, b->stream, &b->weights, error));
@@ -207,6 +247,8 @@ gumbel_status gb_cuda_backend_create(const gb_program *program, const gb_backend
     if (!created)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for a backend");
     created->base.functions = &functions;
+    created->device = options->device;
+    created->rank = options->rank;
     created->base.reuse = GB_REUSE_PROMPT;
     created->base.most_following = GB_CUDA_MOST_AHEAD;
     gumbel_status status = prepare(created, program, options, error);
@@ -222,7 +264,7 @@ void gb_cuda_describe(gumbel_write_callback write, void *user) {
     const gb_text_sink sink = {write, user};
     struct cudaDeviceProp device;
     gumbel_error error;
-    if (find_device(&device, &error) == GUMBEL_OK)
+    if (find_device(0, &device, &error) == GUMBEL_OK)
         gb_print(&sink, "%s, %.0f GB; ", device.name, (double)device.totalGlobalMem / 1e9);
     else
         gb_print(&sink, "no device; ");

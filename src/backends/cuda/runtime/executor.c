@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/cuda/runtime/executor.h"
 
+#include "backends/cuda/exchange/exchange.h"
 #include "backends/cuda/runtime/device.h"
 #include "backends/cuda/runtime/graphs.h"
 #include "backends/cuda/runtime/passes.h"
 #include "backends/cuda/runtime/results.h"
 #include "base/memory.h"
+
+#include <time.h>
 
 /* A step's results are read before so many more are enqueued. */
 enum { MAILBOX_ENTRIES = 2 * GB_CUDA_MOST_AHEAD };
@@ -23,6 +26,8 @@ struct gb_cuda_executor {
     const gb_program *program;
     cudaStream_t stream;
     gb_cuda_slots *slots;
+    gb_rank rank;
+    gb_cuda_exchange exchange; /* with the other ranks */
     gb_cuda_launches launches;
     gb_cuda_inputs inputs;
     gb_cuda_passes passes;
@@ -79,6 +84,20 @@ static gumbel_status launch(gb_cuda_executor *e, gb_cuda_step_part part, gumbel_
     return gb_cuda_check(cudaGraphLaunch(graph->instance, e->stream), "launching a step", error);
 }
 
+/* Waits for the stream while other ranks may fail, for which its kernels would wait for ever. */
+static gumbel_status wait_beside_others(gb_cuda_executor *e, gumbel_error *error) {
+    const struct timespec pause = {.tv_nsec = 20000};
+    while (cudaStreamQuery(e->stream) == cudaErrorNotReady) {
+        if (gb_rank_is_broken(&e->rank)) {
+            gb_cuda_exchange_stop(&e->exchange);
+            cudaStreamSynchronize(e->stream);
+        } else {
+            nanosleep(&pause, NULL);
+        }
+    }
+    return gb_rank_is_broken(&e->rank) ? gb_rank_broken(&e->rank, error) : GUMBEL_OK;
+}
+
 /* Waits until the device has posted a step. While it decodes the host polls the mailbox, which is quicker
  * than the driver. */
 static gumbel_status wait_for(gb_cuda_executor *e, uint32_t number, gumbel_error *error) {
@@ -86,9 +105,12 @@ static gumbel_status wait_for(gb_cuda_executor *e, uint32_t number, gumbel_error
     for (uint32_t looks = 1; !e->launches.sizes.is_prefill && !e->launches.profile; looks++) {
         if (gb_cuda_results_are_posted(&e->results, number))
             return GUMBEL_OK;
-        if (looks % LOOKS == 0 && cudaStreamQuery(e->stream) != cudaErrorNotReady)
+        if (looks % LOOKS == 0 &&
+            (cudaStreamQuery(e->stream) != cudaErrorNotReady || gb_rank_is_broken(&e->rank)))
             break;
     }
+    if (e->rank.count > 1)
+        GB_TRY(wait_beside_others(e, error));
     return gb_cuda_check(cudaStreamSynchronize(e->stream), "executing a step", error);
 }
 
@@ -235,12 +257,23 @@ static void capture_one_token(gb_cuda_executor *e) {
                               &ignored);
 }
 
-static gumbel_status prepare(gb_cuda_executor *e, const gb_cuda_resources *resources, gumbel_error *error) {
+static gumbel_status prepare_alone(gb_cuda_executor *e, const gb_cuda_resources *resources,
+                                   gumbel_error *error) {
     const gb_backend_options *options = resources->backend;
     GB_TRY(gb_cuda_inputs_create(e->program, options, &e->inputs, error));
     GB_TRY(gb_cuda_passes_create(e->program, options, &e->passes, error));
     GB_TRY(gb_cuda_results_create(e->program, gb_most_rows(options), MAILBOX_ENTRIES, &e->results, error));
-    GB_TRY(gb_cuda_launches_create(resources, &e->inputs, &e->launches, error));
+    return gb_cuda_launches_create(resources, &e->inputs, &e->launches, error);
+}
+
+/* Ranks go on together or not at all. */
+static gumbel_status prepare(gb_cuda_executor *e, const gb_cuda_resources *resources, gumbel_error *error) {
+    GB_TRY(gb_rank_agree(&e->rank, prepare_alone(e, resources, error), error));
+    if (e->rank.count > 1) {
+        GB_TRY(gb_cuda_exchange_create(&e->rank, resources->backend->device, e->launches.arena, &e->exchange,
+                                       error));
+        e->launches.scratch.exchange = &e->exchange;
+    }
     capture_one_token(e);
     return GUMBEL_OK;
 }
@@ -254,6 +287,7 @@ gumbel_status gb_cuda_executor_create(const gb_cuda_resources *resources, gb_cud
     created->program = resources->program;
     created->stream = resources->stream;
     created->slots = resources->slots;
+    created->rank = resources->backend->rank;
     gumbel_status status = prepare(created, resources, error);
     if (status != GUMBEL_OK)
         gb_cuda_executor_destroy(created);
@@ -275,7 +309,10 @@ uint32_t gb_cuda_executor_grain(const gb_cuda_executor *e) {
 void gb_cuda_executor_destroy(gb_cuda_executor *e) {
     if (!e)
         return;
+    if (gb_rank_is_broken(&e->rank))
+        gb_cuda_exchange_stop(&e->exchange);
     cudaStreamSynchronize(e->stream); /* lookahead may be in flight */
+    gb_cuda_exchange_destroy(&e->exchange);
     gb_cuda_graphs_destroy(&e->graphs);
     gb_cuda_launches_destroy(&e->launches);
     gb_cuda_results_destroy(&e->results);

@@ -91,7 +91,7 @@ static void add_block(gb_cuda_host_blocks *blocks) {
 
 static void *fill_reserve(void *user) {
     gb_cuda_host_blocks *blocks = user;
-    cudaSetDevice(0);
+    cudaSetDevice(blocks->device);
     pthread_mutex_lock(&blocks->mutex);
     while (!blocks->stops)
         if (blocks->free_count < blocks->reserve)
@@ -107,6 +107,7 @@ static void *fill_reserve(void *user) {
 gumbel_status gb_cuda_host_blocks_create(uint64_t block_bytes, gb_cuda_host_blocks *blocks,
                                          gumbel_error *error) {
     *blocks = (gb_cuda_host_blocks){.block_bytes = block_bytes};
+    cudaGetDevice(&blocks->device);
     if (pthread_mutex_init(&blocks->mutex, NULL) != 0)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for a mutex");
     if (pthread_cond_init(&blocks->changed, NULL) != 0) {

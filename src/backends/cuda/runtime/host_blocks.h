@@ -22,6 +22,7 @@ typedef struct gb_cuda_host_block {
 
 typedef struct gb_cuda_host_blocks {
     uint64_t block_bytes;
+    int device;            /* that of the thread that created them */
     pthread_mutex_t mutex; /* of what follows */
     pthread_cond_t changed;
     gb_cuda_host_block *free;

@@ -48,8 +48,10 @@ static void clear_bytes(void *stream, void *at, size_t size) {
 gumbel_status gb_cuda_slots_create(const gb_program *program, const gb_backend_options *options,
                                    cudaStream_t stream, gb_cuda_slots *slots, gumbel_error *error) {
     gb_states *states = &slots->states;
-    *slots = (gb_cuda_slots){
-        .slot_count = options->slots, .draft_tokens = options->draft_tokens, .stream = stream};
+    *slots = (gb_cuda_slots){.slot_count = options->slots,
+                             .draft_tokens = options->draft_tokens,
+                             .rank = options->rank,
+                             .stream = stream};
     states->copy = copy_bytes;
     states->clear = clear_bytes;
     states->user = stream;
@@ -110,6 +112,11 @@ static bool free_memory(gb_cuda_slots *slots, uint32_t but) {
     return gb_cuda_host_copies_shrink(&slots->host_copies) || has_unmapped;
 }
 
+/* Ranks map the same memory at the same time: they free it together, and all try again where any has. */
+static bool frees_memory(gb_cuda_slots *slots, uint32_t but) {
+    return free_memory(slots, but) || slots->rank.count > 1;
+}
+
 static gumbel_status map_states(gb_cuda_slots *slots, uint32_t slot, uint32_t count, gumbel_error *error) {
     char what[96];
     snprintf(what, sizeof what, "the caches of slot %u up to position %u (see --max-context)", slot, count);
@@ -127,9 +134,9 @@ gumbel_status gb_cuda_slots_map(gb_cuda_slots *slots, uint32_t slot, uint32_t co
     if (count <= slots->positions[slot])
         return GUMBEL_OK;
     const uint32_t rounded = (count + TOGETHER - 1) / TOGETHER * TOGETHER;
-    gumbel_status status = map_states(slots, slot, rounded, error);
-    if (status == GUMBEL_ERROR_MEMORY && free_memory(slots, slot))
-        status = map_states(slots, slot, rounded, error);
+    gumbel_status status = gb_rank_agree(&slots->rank, map_states(slots, slot, rounded, error), error);
+    if (status == GUMBEL_ERROR_MEMORY && frees_memory(slots, slot))
+        status = gb_rank_agree(&slots->rank, map_states(slots, slot, rounded, error), error);
     if (status == GUMBEL_OK)
         slots->positions[slot] = rounded;
     return status;
@@ -203,9 +210,9 @@ gumbel_status gb_cuda_slots_take_snapshot(gb_cuda_slots *slots, uint32_t slot, u
                                           gumbel_error *error) {
     if (!slots->snapshots.memory)
         return GUMBEL_OK;
-    gumbel_status status = map_snapshot(slots, slot, error);
-    if (status == GUMBEL_ERROR_MEMORY && free_memory(slots, slot))
-        status = map_snapshot(slots, slot, error);
+    gumbel_status status = gb_rank_agree(&slots->rank, map_snapshot(slots, slot, error), error);
+    if (status == GUMBEL_ERROR_MEMORY && frees_memory(slots, slot))
+        status = gb_rank_agree(&slots->rank, map_snapshot(slots, slot, error), error);
     GB_TRY(status);
     gb_cuda_slots_settle(slots, slot);
     gb_states_take_snapshot(&slots->states, slot, position);

@@ -28,6 +28,7 @@ typedef struct gb_cuda_slots {
     bool *is_empty;   /* [slot_count] since it was reset: other slots that need memory get its */
     uint8_t *staging; /* the host's, pinned: what is saved and loaded goes through it */
     gb_cuda_host_copies host_copies;
+    gb_rank rank; /* the ranks' slots are given memory together */
     cudaStream_t stream;
 } gb_cuda_slots;
 
@@ -40,7 +41,8 @@ gumbel_status gb_cuda_slots_create(const gb_program *program, const gb_backend_o
 void gb_cuda_slots_destroy(gb_cuda_slots *slots);
 
 /* Gives memory to a slot's first `count` positions, which a step may use from then on. Where memory is short
- * it waits for the device and unmaps empty slots. Errors: MEMORY. */
+ * it waits for the device and unmaps empty slots; where that of another rank is, it fails too. Errors:
+ * MEMORY. */
 gumbel_status gb_cuda_slots_map(gb_cuda_slots *slots, uint32_t slot, uint32_t count, gumbel_error *error);
 
 /* Where a slot's recurrent states are after so many drafts of its last step. */

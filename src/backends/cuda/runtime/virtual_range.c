@@ -51,10 +51,12 @@ static bool find_driver(gb_cuda_vm_driver *driver) {
     return is_found;
 }
 
-/* Memory of the first device, which is the one that the backend takes. */
+/* Memory of the thread's device, which is the backend's. */
 static CUmemAllocationProp properties(void) {
+    int device = 0;
+    cudaGetDevice(&device);
     return (CUmemAllocationProp){.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-                                 .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
+                                 .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
 }
 
 /* ---- Ranges ------------------------------------------------------------------------------------------- */

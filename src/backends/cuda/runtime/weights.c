@@ -8,6 +8,7 @@
 #include "backends/threads/team.h"
 #include "base/memory.h"
 #include "program/constant_packing.h"
+#include "program/shard/shard.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -70,7 +71,7 @@ static gumbel_status place(const gb_program *program, bool may_expand, gb_cuda_w
     GB_TRY(gb_cuda_choose_weight_layouts(program, may_expand, weights->layouts, error));
     for (uint32_t i = 0; i < program->constant_count; i++) {
         const gb_constant *constant = &program->constants[i];
-        if (!constant->data)
+        if (!constant->data && !constant->part)
             return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "constant %s has no data: not read from a file",
                            constant->name);
         if (!gb_align_size(weights->size, ALIGNMENT, &weights->offsets[i]) ||
@@ -282,20 +283,38 @@ static gumbel_status pad_constant(upload *u, uint8_t *to, uint32_t index, const 
     return status;
 }
 
+/* A constant with data, which the caller gives until it has been copied. */
+static gumbel_status copy_constant(upload *u, uint32_t i, const gb_constant *constant, gumbel_error *error) {
+    const gb_cuda_weight_layout *layout = &u->weights->layouts[i];
+    uint8_t *to = u->weights->memory + u->weights->offsets[i];
+    const piece bytes = {.upload = u, .constant = constant, .unit_bytes = 1, .from = constant->data};
+    if (layout->is_expanded)
+        return expand_constant(u, to, i, constant, error);
+    if (layout->padded_rows > 0)
+        return pad_constant(u, to, i, constant, error);
+    if (!gb_packing_equal(&constant->packing, &layout->packing))
+        return rearrange_constant(u, to, constant, &layout->packing, error);
+    return send_pieces(u, to, bytes, constant->size, copy_share, error);
+}
+
+/* A rank's part of a constant is put together first. */
+static gumbel_status copy_part(upload *u, uint32_t i, const gb_constant *part, gumbel_error *error) {
+    gb_constant constant = *part;
+    uint8_t *bytes = gb_allocate((size_t)part->size, 1);
+    if (!bytes)
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for a rank's part of %s", part->name);
+    gumbel_status status = gb_constant_part_read(part, bytes, error);
+    constant.data = bytes;
+    if (status == GUMBEL_OK)
+        status = copy_constant(u, i, &constant, error);
+    gb_free(bytes);
+    return status;
+}
+
 static gumbel_status copy_constants(upload *u, const gb_program *program, gumbel_error *error) {
     for (uint32_t i = 0; i < program->constant_count; i++) {
         const gb_constant *constant = &program->constants[i];
-        const gb_cuda_weight_layout *layout = &u->weights->layouts[i];
-        uint8_t *to = u->weights->memory + u->weights->offsets[i];
-        piece bytes = {.upload = u, .constant = constant, .unit_bytes = 1, .from = constant->data};
-        if (layout->is_expanded)
-            GB_TRY(expand_constant(u, to, i, constant, error));
-        else if (layout->padded_rows > 0)
-            GB_TRY(pad_constant(u, to, i, constant, error));
-        else if (!gb_packing_equal(&constant->packing, &layout->packing))
-            GB_TRY(rearrange_constant(u, to, constant, &layout->packing, error));
-        else
-            GB_TRY(send_pieces(u, to, bytes, constant->size, copy_share, error));
+        GB_TRY((constant->part ? copy_part : copy_constant)(u, i, constant, error));
     }
     return gb_cuda_check(cudaStreamSynchronize(u->stream), doing, error);
 }

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * all_gather of ops.def. Small parts are sent: each word with the epoch beside it, so that its arrival says
+ * that it is there (the LL protocol of NCCL; Hu et al., Demystifying NCCL, 2025). Large ones are read where
+ * they lie, between two rounds of flags.
+ */
+#include "backends/cuda/device/device.cuh"
+#include "backends/cuda/exchange/exchange.h"
+
+using namespace gb_cuda;
+
+namespace {
+
+enum { THREADS = 512, LOADS = 4 /* in flight */, LOOKS = 1 << 12 /* between looks at whether to stop */ };
+
+/* One rank's part as runs of `width` numbers: run i goes to run i * ranks + rank of y. A step has too few
+ * tokens for parts of 2^32 numbers. */
+struct gathering {
+    const float *x;
+    float *y;
+    uint32_t width;
+    size_t count; /* numbers of a part */
+};
+
+__device__ inline size_t place_of(const gathering &g, uint32_t rank, uint32_t ranks, size_t i) {
+    const uint32_t run = (uint32_t)i / g.width;
+    return i + ((size_t)run * (ranks - 1) + rank) * g.width;
+}
+
+/* ---- Words that other devices write -------------------------------------------------------------------- */
+
+__device__ inline void send(uint64_t *to, uint32_t epoch, uint32_t word) {
+    const uint64_t both = (uint64_t)epoch << 32 | word;
+#if defined(__CUDACC__)
+    asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(to), "l"(both) : "memory");
+#else
+    atomicExch(to, both);
+#endif
+}
+
+__device__ inline uint64_t received(const uint64_t *at) {
+#if defined(__CUDACC__)
+    uint64_t both;
+    asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(both) : "l"(at) : "memory");
+    return both;
+#else
+    return atomicOr(const_cast<uint64_t *>(at), (uint64_t)0);
+#endif
+}
+
+__device__ inline void raise(uint32_t *flag, uint32_t epoch) {
+#if defined(__CUDACC__)
+    asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(flag), "r"(epoch) : "memory");
+#else
+    atomicExch(flag, epoch);
+#endif
+}
+
+__device__ inline uint32_t seen(const uint32_t *flag) {
+#if defined(__CUDACC__)
+    uint32_t epoch;
+    asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(epoch) : "l"(flag) : "memory");
+    return epoch;
+#else
+    return atomicOr(const_cast<uint32_t *>(flag), 0u);
+#endif
+}
+
+/* Whether to go on waiting, after so many looks. */
+__device__ inline bool may_wait(const gb_cuda_exchange &e, uint32_t looks) {
+#if defined(__CUDACC__)
+    return looks % LOOKS != 0 || *e.stops == 0;
+#else
+    emulated::give_way_to_others();
+    return looks > 0 && *e.stops == 0;
+#endif
+}
+
+/* ---- Sent ---------------------------------------------------------------------------------------------- */
+
+/* A block's words lie in the same place of the mailboxes each time, and blocks count their epochs by
+ * themselves, so that no block waits for another of its own rank. Two parities are enough: who sends epoch n
+ * has all of n - 1, which a peer sent after it had read n - 2. */
+__device__ inline uint64_t *mail_of(const gb_cuda_exchange &e, uint32_t receiver, uint32_t sender,
+                                    uint32_t epoch, uint32_t word) {
+    return e.mail[receiver] + ((size_t)(epoch % 2) * e.ranks + sender) * GB_CUDA_MOST_MAIL + word;
+}
+
+__global__ void __launch_bounds__(GB_CUDA_MAIL_BLOCK)
+    all_gather_mail(GB_GRID_CONSTANT gb_cuda_exchange e, GB_GRID_CONSTANT gathering g) {
+    const uint32_t word = blockIdx.x * GB_CUDA_MAIL_BLOCK + threadIdx.x;
+    fetch_parameters(e);
+    wait_for_earlier();
+    const uint32_t epoch = e.epochs[blockIdx.x] + 1;
+    if (word < g.count) {
+        const float own = g.x[word];
+        for (uint32_t r = 0; r < e.ranks; r++)
+            if (r != e.rank)
+                send(mail_of(e, r, e.rank, epoch, word), epoch, gb_float_bits(own));
+        g.y[place_of(g, e.rank, e.ranks, word)] = own;
+        for (uint32_t r = 0; r < e.ranks; r++) {
+            const uint64_t *from = mail_of(e, e.rank, r, epoch, word);
+            uint64_t both = r != e.rank ? received(from) : 0;
+            for (uint32_t looks = 1; r != e.rank && (uint32_t)(both >> 32) != epoch && may_wait(e, looks);
+                 looks++)
+                both = received(from);
+            if (r != e.rank)
+                g.y[place_of(g, r, e.ranks, word)] = gb_float_from_bits((uint32_t)both);
+        }
+    }
+    __syncthreads();
+    if (threadIdx.x == 0)
+        e.epochs[blockIdx.x] = epoch;
+}
+
+/* ---- Read where they lie ------------------------------------------------------------------------------- */
+
+/* Tells the block of that number of every peer that this one has come so far, and waits for them. */
+__device__ void meet(const gb_cuda_exchange &e, uint32_t round, uint32_t epoch) {
+    const size_t of_block = ((size_t)round * GB_CUDA_EXCHANGE_BLOCKS + blockIdx.x) * e.ranks;
+    __syncthreads();
+    if (threadIdx.x < e.ranks && threadIdx.x != e.rank) {
+        __threadfence_system();
+        raise(e.flags[threadIdx.x] + of_block + e.rank, epoch);
+        const uint32_t *from = e.flags[e.rank] + of_block + threadIdx.x;
+        for (uint32_t looks = 1; seen(from) != epoch && may_wait(e, looks);)
+            looks++;
+    }
+    __syncthreads();
+}
+
+/* Not from a cache of this device, which knows nothing of other devices' writes. */
+__device__ inline float4 load_fresh(const float4 *from) {
+#if defined(__CUDACC__)
+    float4 v;
+    asm volatile("ld.relaxed.sys.global.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+                 : "l"(from)
+                 : "memory");
+    return v;
+#else
+    return *from;
+#endif
+}
+
+__device__ inline float load_fresh(const float *from) {
+#if defined(__CUDACC__)
+    float v;
+    asm volatile("ld.relaxed.sys.global.f32 %0, [%1];" : "=f"(v) : "l"(from) : "memory");
+    return v;
+#else
+    return *from;
+#endif
+}
+
+/* T: float, or float4 where runs are whole ones. */
+template <typename T>
+__device__ void copy_part(const gb_cuda_exchange &e, const gathering &g, uint32_t rank) {
+    constexpr size_t EACH = sizeof(T) / sizeof(float);
+    const size_t offset = (size_t)(reinterpret_cast<const uint8_t *>(g.x) - e.arenas[e.rank]);
+    const T *from = reinterpret_cast<const T *>(e.arenas[rank] + offset);
+    const size_t count = g.count / EACH, stride = (size_t)gridDim.x * THREADS;
+    for (size_t first = (size_t)blockIdx.x * THREADS + threadIdx.x; first < count; first += LOADS * stride) {
+        T values[LOADS] = {};
+#pragma unroll
+        for (unsigned i = 0; i < LOADS; i++)
+            if (first + i * stride < count)
+                values[i] = load_fresh(from + first + i * stride);
+#pragma unroll
+        for (unsigned i = 0; i < LOADS; i++)
+            if (first + i * stride < count)
+                *reinterpret_cast<T *>(g.y + place_of(g, rank, e.ranks, (first + i * stride) * EACH)) =
+                    values[i];
+    }
+}
+
+template <typename T>
+__global__ void __launch_bounds__(THREADS)
+    all_gather_parts(GB_GRID_CONSTANT gb_cuda_exchange e, GB_GRID_CONSTANT gathering g) {
+    uint32_t *const counter = e.epochs + GB_CUDA_MAIL_BLOCKS + blockIdx.x;
+    fetch_parameters(e);
+    wait_for_earlier();
+    const uint32_t epoch = *counter + 1;
+    meet(e, 0, epoch);
+    for (uint32_t i = 0; i < e.ranks; i++) /* each begins with another peer */
+        copy_part<T>(e, g, (e.rank + i) % e.ranks);
+    meet(e, 1, epoch);
+    if (threadIdx.x == 0)
+        *counter = epoch;
+}
+
+} // namespace
+
+static void add_parts(gb_cuda_launch_list *list, const gb_cuda_exchange &e, const gathering &g) {
+    const bool has_quads = g.width % 4 == 0 && reinterpret_cast<uintptr_t>(g.x) % sizeof(float4) == 0 &&
+                           reinterpret_cast<uintptr_t>(g.y) % sizeof(float4) == 0;
+    const size_t loads = g.count / (has_quads ? 4 : 1), blocks = blocks_for(loads, THREADS);
+    const size_t most = GB_CUDA_EXCHANGE_BLOCKS;
+    const unsigned grid = (unsigned)(blocks < most ? blocks : most);
+    add_launch(list, "all_gather_parts", has_quads ? all_gather_parts<float4> : all_gather_parts<float>, grid,
+               THREADS, 0, e, g);
+}
+
+void gb_cuda_all_gather(const gb_cuda_call *call) {
+    const gb_cuda_tensor *x = call->operands[0];
+    const gb_cuda_exchange *e = call->scratch->exchange;
+    const size_t sections = (size_t)gb_node_int(call->node, GB_ATTRIBUTE_SECTIONS);
+    const gathering g = {data_of<const float>(x), data_of<float>(call->results[0]),
+                         (uint32_t)(x->dims[x->rank - 1] / sections), gb_cuda_elements(x)};
+    if (!e)
+        gb_cuda_move(call); /* of a program that is not sharded, or is only described */
+    else if (g.count <= GB_CUDA_MOST_MAIL)
+        add_launch(call->launches, "all_gather_mail", all_gather_mail,
+                   blocks_for(g.count, GB_CUDA_MAIL_BLOCK), GB_CUDA_MAIL_BLOCK, 0, *e, g);
+    else
+        add_parts(call->launches, *e, g);
+}

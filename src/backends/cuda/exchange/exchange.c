@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backends/cuda/exchange/exchange.h"
+
+#include "backends/cuda/runtime/device.h"
+
+#include <string.h>
+
+enum {
+    EPOCHS = GB_CUDA_MAIL_BLOCKS + GB_CUDA_EXCHANGE_BLOCKS,
+    ALIGNMENT = 256 /* of what the device reads in lines */
+};
+
+static uint64_t mail_bytes(uint32_t ranks) {
+    return 2ull * ranks * GB_CUDA_MOST_MAIL * sizeof(uint64_t);
+}
+
+static uint64_t flag_bytes(uint32_t ranks) {
+    const uint64_t size = 2ull * ranks * GB_CUDA_EXCHANGE_BLOCKS * sizeof(uint32_t);
+    return (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+/* One block of zeros, so that no epoch is found before it was sent. */
+static gumbel_status reserve(uint32_t ranks, gb_cuda_exchange *e, gumbel_error *error) {
+    const uint64_t size = mail_bytes(ranks) + flag_bytes(ranks) + EPOCHS * sizeof(uint32_t);
+    void *memory, *stops;
+    GB_TRY(gb_cuda_allocate(size, "exchanges with other devices", &memory, error));
+    e->mail[e->rank] = memory;
+    GB_TRY(gb_cuda_allocate_pinned(sizeof(uint32_t), "exchanges with other devices", &stops, error));
+    e->stops = stops;
+    memset(stops, 0, sizeof(uint32_t));
+    GB_TRY(gb_cuda_check(cudaMemset(memory, 0, (size_t)size), "clearing mailboxes", error));
+    return gb_cuda_check(cudaDeviceSynchronize(), "clearing mailboxes", error);
+}
+
+static gumbel_status reach(int device, int peer, gumbel_error *error) {
+    int can = 0;
+    GB_TRY(gb_cuda_check(cudaDeviceCanAccessPeer(&can, device, peer), "asking for peer access", error));
+    if (!can)
+        return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
+                       "cuda: device %d does not reach the memory of device %d", device, peer);
+    const cudaError_t result = cudaDeviceEnablePeerAccess(peer, 0);
+    cudaGetLastError(); /* that it was enabled already would be found after the next launch */
+    return result == cudaErrorPeerAccessAlreadyEnabled ? GUMBEL_OK
+                                                       : gb_cuda_check(result, "enabling peer access", error);
+}
+
+/* What a rank tells the others. */
+typedef struct introduction {
+    int device;
+    uint8_t *memory, *arena;
+} introduction;
+
+static void take_addresses(uint32_t rank, const introduction *of, gb_cuda_exchange *e) {
+    e->arenas[rank] = of->arena;
+    e->mail[rank] = (uint64_t *)(void *)of->memory;
+    e->flags[rank] = (uint32_t *)(void *)(of->memory + mail_bytes(e->ranks));
+}
+
+static gumbel_status connect(const gb_rank *rank, int device, uint8_t *arena, gb_cuda_exchange *e,
+                             gumbel_error *error) {
+    introduction own = {device, (uint8_t *)e->mail[rank->index], arena};
+    void *all[GB_MOST_RANKS];
+    gumbel_status status = GUMBEL_OK;
+    if (!gb_rank_share(rank, &own, all))
+        return gb_rank_broken(rank, error);
+    for (uint32_t r = 0; r < rank->count && status == GUMBEL_OK; r++) {
+        take_addresses(r, all[r], e);
+        if (r != rank->index)
+            status = reach(device, ((const introduction *)all[r])->device, error);
+    }
+    e->epochs = (uint32_t *)(void *)(own.memory + mail_bytes(e->ranks) + flag_bytes(e->ranks));
+    return gb_rank_agree(rank, status, error); /* and the introductions are read */
+}
+
+gumbel_status gb_cuda_exchange_create(const gb_rank *rank, int device, void *arena,
+                                      gb_cuda_exchange *exchange, gumbel_error *error) {
+    *exchange = (gb_cuda_exchange){.rank = rank->index, .ranks = rank->count};
+    GB_TRY(gb_rank_agree(rank, reserve(rank->count, exchange, error), error));
+    return connect(rank, device, arena, exchange, error);
+}
+
+void gb_cuda_exchange_destroy(gb_cuda_exchange *exchange) {
+    if (exchange->ranks > 1) {
+        gb_cuda_free(exchange->mail[exchange->rank]);
+        gb_cuda_free_pinned((void *)(uintptr_t)exchange->stops);
+    }
+    *exchange = (gb_cuda_exchange){0};
+}
+
+void gb_cuda_exchange_stop(gb_cuda_exchange *exchange) {
+    volatile uint32_t *stops = (volatile uint32_t *)(uintptr_t)exchange->stops;
+    if (stops)
+        *stops = 1;
+}

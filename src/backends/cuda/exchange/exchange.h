@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What kernels of several ranks exchange numbers by: memory of each device that the others read and write
+ * directly, over NVLink or PCIe. Kernels of all ranks wait for each other within a launch, so that a step
+ * with exchanges stays one captured graph. What differs from step to step lies in device memory.
+ */
+#ifndef GUMBEL_BACKENDS_CUDA_EXCHANGE_EXCHANGE_H
+#define GUMBEL_BACKENDS_CUDA_EXCHANGE_EXCHANGE_H
+
+#include "backends/ranks/meeting.h"
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Words of 4 bytes that a rank's part has at most to go through mailboxes, by blocks of that many, and how
+ * many blocks other parts take. All blocks of a launch run at once, since they wait for each other. */
+enum {
+    GB_CUDA_MAIL_BLOCK = 256,
+    GB_CUDA_MAIL_BLOCKS = 64,
+    GB_CUDA_MOST_MAIL = GB_CUDA_MAIL_BLOCK * GB_CUDA_MAIL_BLOCKS,
+    GB_CUDA_EXCHANGE_BLOCKS = 128
+};
+
+/* Addresses by rank. */
+typedef struct gb_cuda_exchange {
+    uint32_t rank, ranks;
+    uint64_t *mail[GB_MOST_RANKS];  /* [2, ranks, GB_CUDA_MOST_MAIL]: parity of the epoch, sender, words */
+    uint32_t *flags[GB_MOST_RANKS]; /* [2, GB_CUDA_EXCHANGE_BLOCKS, ranks]: ready or done, block, sender */
+    uint8_t *arenas[GB_MOST_RANKS]; /* of a step's values, which lie alike in all */
+    uint32_t *epochs; /* own: [GB_CUDA_MAIL_BLOCKS + GB_CUDA_EXCHANGE_BLOCKS], exchanges so far */
+    const volatile uint32_t *stops; /* in pinned memory: not 0 ends all waiting */
+} gb_cuda_exchange;
+
+/* Reserves a rank's memory and shares addresses; arena is that of its steps' values. Every rank calls it at
+ * the same time, with its device the thread's. Safe to destroy after a failure. Errors: MEMORY; UNSUPPORTED
+ * (devices that do not reach each other's memory). */
+gumbel_status gb_cuda_exchange_create(const gb_rank *rank, int device, void *arena,
+                                      gb_cuda_exchange *exchange, gumbel_error *error);
+void gb_cuda_exchange_destroy(gb_cuda_exchange *exchange);
+
+/* Ends the waiting of this rank's kernels, now and later: their results are of no use then. */
+void gb_cuda_exchange_stop(gb_cuda_exchange *exchange);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
