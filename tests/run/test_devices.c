@@ -79,18 +79,23 @@ static gumbel_program *open_program(const char *name, const char *recipe) {
 
 /* ---- Running ------------------------------------------------------------------------------------------- */
 
+/* On a machine with fewer devices all ranks have the first. */
 static gumbel_status new_engine(const gumbel_program *program, uint32_t devices, gumbel_engine **engine,
                                 gumbel_error *error) {
-    static const int numbers[MOST_DEVICES] = {0, 1, 2, 3};
-    const gumbel_engine_options options = {.size = sizeof options,
-                                           .backend = GUMBEL_TEST_BACKEND,
-                                           .threads = 2,
-                                           .slots = 2,
-                                           .max_context = 128,
-                                           .prefill_chunk = 16,
-                                           .devices = numbers,
-                                           .device_count = devices,
-                                           .least_sharded_weights = 1};
+    static const int numbers[MOST_DEVICES] = {0, 1, 2, 3}, same[MOST_DEVICES] = {0};
+    gumbel_engine_options options = {.size = sizeof options,
+                                     .backend = GUMBEL_TEST_BACKEND,
+                                     .threads = 2,
+                                     .slots = 2,
+                                     .max_context = 128,
+                                     .prefill_chunk = 16,
+                                     .devices = numbers,
+                                     .device_count = devices,
+                                     .least_sharded_weights = 1};
+    const gumbel_status status = gumbel_engine_create(program, &options, engine, error);
+    if (status != GUMBEL_ERROR_ARGUMENT)
+        return status;
+    options.devices = same;
     return gumbel_engine_create(program, &options, engine, error);
 }
 
@@ -138,8 +143,7 @@ static bool check_devices(const gumbel_program *program, uint32_t devices, const
     gumbel_engine *engine = NULL;
     gumbel_error error;
     const gumbel_status status = new_engine(program, devices, &engine, &error);
-    if (status == GUMBEL_ERROR_UNSUPPORTED ||
-        (status == GUMBEL_ERROR_ARGUMENT && strstr(error.message, "this machine has")))
+    if (status == GUMBEL_ERROR_UNSUPPORTED)
         return false;
     assert_ok(status, &error);
     run(engine, vocabulary, &found);
@@ -181,10 +185,8 @@ static void check_recipe(const char *recipe) {
     }
     print_message("%s: %u programs, on 2 devices %u, on 3 %u, on 4 %u\n", recipe ? recipe : "as they are",
                   ran[1], ran[2], ran[3], ran[4]);
-    if (!is_cpu() && ran[2] == 0)
-        skip(); /* a machine with one device */
     assert_true(ran[2] > ran[1] / 2);
-    assert_true(ran[4] > 0 || !is_cpu());
+    assert_true(ran[4] > 0);
 }
 
 static void floats(void **unused) {

@@ -135,15 +135,18 @@ static gumbel_status rearrange(const gb_program *program, const gb_constant_use 
     return GUMBEL_OK;
 }
 
-static void report(const gb_placed_weights *weights, gumbel_log_callback log, void *log_user) {
+/* A rank's parts are in memory whatever their packing is. */
+static void report(const gb_program *program, const gb_placed_weights *weights, gumbel_log_callback log,
+                   void *log_user) {
     char line[256];
+    if (!log || program->ranks > 0)
+        return;
     snprintf(
         line, sizeof line,
         "laid out %.1f MB of weights for the cpu backend, in memory; gumbel pack makes a program that is "
         "used where it is mapped",
         (double)weights->memory_bytes / 1e6);
-    if (log)
-        log(log_user, GUMBEL_LOG_INFO, line);
+    log(log_user, GUMBEL_LOG_INFO, line);
 }
 
 /* ---- All of it ----------------------------------------------------------------------------------------- */
@@ -179,7 +182,7 @@ gumbel_status gb_place_weights(const gb_program *program, gb_team *team, unsigne
     if (status != GUMBEL_OK)
         gb_free_weights(weights);
     else if (weights->memory_bytes > 0)
-        report(weights, log, log_user);
+        report(program, weights, log, log_user);
     return status;
 }
 

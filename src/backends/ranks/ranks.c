@@ -354,11 +354,19 @@ typedef struct creation {
     const gb_devices *devices;
 } creation;
 
+/* Its share, one at least. */
+static int threads_of(int threads, uint32_t index, uint32_t count) {
+    const int all = threads > 0 ? threads : (int)gb_available_cores(), ranks = (int)count;
+    const int share = all / ranks + ((int)index < all % ranks);
+    return share > 0 ? share : 1;
+}
+
 /* The ranks' reports are the same but for rank 0's. */
 static gb_backend_options rank_options(const creation *c, uint32_t index) {
     gb_backend_options options = c->options;
     options.rank = (gb_rank){index, c->base.all->count, c->base.all->meeting};
     options.device = c->base.all->devices[index];
+    options.threads = threads_of(c->options.threads, index, c->base.all->count);
     if (index > 0) {
         options.profile = NULL;
         options.observe = NULL;
@@ -405,7 +413,8 @@ static void take_facts(ranks_backend *all) {
     all->functions.copy_from_host = own->copy_from_host ? copy_from_host : NULL;
     all->functions.measure_limits = own->measure_limits ? measure_limits : NULL;
     all->functions.free_bytes = own->free_bytes ? free_bytes : NULL;
-    all->base.threads = first->threads * all->count;
+    for (uint32_t r = 0; r < all->count; r++)
+        all->base.threads += all->ranks[r].backend->threads;
     all->base.most_following = first->most_following;
     all->base.prefill_chunk = first->prefill_chunk;
     all->base.reuse = first->reuse;
@@ -424,8 +433,6 @@ static gumbel_status shard(ranks_backend *all, const gb_devices *devices, gumbel
 }
 
 static gumbel_status prepare(ranks_backend *all, creation *c, gumbel_error *error) {
-    const int threads = c->options.threads > 0 ? c->options.threads : (int)gb_available_cores();
-    c->options.threads = threads > (int)all->count ? threads / (int)all->count : 1;
     GB_TRY(shard(all, c->devices, error));
     GB_TRY(gb_meeting_create(all->count, &all->meeting, error));
     GB_TRY(gb_team_create(all->count, &all->team, error));

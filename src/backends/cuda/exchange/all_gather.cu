@@ -76,6 +76,13 @@ __device__ inline bool may_wait(const gb_cuda_exchange &e, uint32_t looks) {
 #endif
 }
 
+__device__ inline void begin(const gb_cuda_exchange &e) {
+    fetch_parameters(e);
+    wait_alone();
+    if (!e.shares_device)
+        let_next_begin();
+}
+
 /* ---- Sent ---------------------------------------------------------------------------------------------- */
 
 /* A block's words lie in the same place of the mailboxes each time, and blocks count their epochs by
@@ -89,8 +96,7 @@ __device__ inline uint64_t *mail_of(const gb_cuda_exchange &e, uint32_t receiver
 __global__ void __launch_bounds__(GB_CUDA_MAIL_BLOCK)
     all_gather_mail(GB_GRID_CONSTANT gb_cuda_exchange e, GB_GRID_CONSTANT gathering g) {
     const uint32_t word = blockIdx.x * GB_CUDA_MAIL_BLOCK + threadIdx.x;
-    fetch_parameters(e);
-    wait_for_earlier();
+    begin(e);
     const uint32_t epoch = e.epochs[blockIdx.x] + 1;
     if (word < g.count) {
         const float own = g.x[word];
@@ -178,8 +184,7 @@ template <typename T>
 __global__ void __launch_bounds__(THREADS)
     all_gather_parts(GB_GRID_CONSTANT gb_cuda_exchange e, GB_GRID_CONSTANT gathering g) {
     uint32_t *const counter = e.epochs + GB_CUDA_MAIL_BLOCKS + blockIdx.x;
-    fetch_parameters(e);
-    wait_for_earlier();
+    begin(e);
     const uint32_t epoch = *counter + 1;
     meet(e, 0, epoch);
     for (uint32_t i = 0; i < e.ranks; i++) /* each begins with another peer */

@@ -56,6 +56,14 @@ static void take_addresses(uint32_t rank, const introduction *of, gb_cuda_exchan
     e->flags[rank] = (uint32_t *)(void *)(of->memory + mail_bytes(e->ranks));
 }
 
+static gumbel_status meet(const introduction *own, uint32_t rank, const introduction *other,
+                          gb_cuda_exchange *e, gumbel_error *error) {
+    take_addresses(rank, other, e);
+    if (rank != e->rank && other->device == own->device)
+        e->shares_device = true;
+    return other->device == own->device ? GUMBEL_OK : reach(own->device, other->device, error);
+}
+
 static gumbel_status connect(const gb_rank *rank, int device, uint8_t *arena, gb_cuda_exchange *e,
                              gumbel_error *error) {
     introduction own = {device, (uint8_t *)e->mail[rank->index], arena};
@@ -63,11 +71,8 @@ static gumbel_status connect(const gb_rank *rank, int device, uint8_t *arena, gb
     gumbel_status status = GUMBEL_OK;
     if (!gb_rank_share(rank, &own, all))
         return gb_rank_broken(rank, error);
-    for (uint32_t r = 0; r < rank->count && status == GUMBEL_OK; r++) {
-        take_addresses(r, all[r], e);
-        if (r != rank->index)
-            status = reach(device, ((const introduction *)all[r])->device, error);
-    }
+    for (uint32_t r = 0; r < rank->count && status == GUMBEL_OK; r++)
+        status = meet(&own, r, all[r], e, error);
     e->epochs = (uint32_t *)(void *)(own.memory + mail_bytes(e->ranks) + flag_bytes(e->ranks));
     return gb_rank_agree(rank, status, error); /* and the introductions are read */
 }

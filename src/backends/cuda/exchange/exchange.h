@@ -9,6 +9,7 @@
 
 #include "backends/ranks/meeting.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -27,6 +28,8 @@ enum {
 /* Addresses by rank. */
 typedef struct gb_cuda_exchange {
     uint32_t rank, ranks;
+    bool shares_device; /* ranks have the same: kernels behind an exchange must not take its place while it
+                           waits */
     uint64_t *mail[GB_MOST_RANKS];  /* [2, ranks, GB_CUDA_MOST_MAIL]: parity of the epoch, sender, words */
     uint32_t *flags[GB_MOST_RANKS]; /* [2, GB_CUDA_EXCHANGE_BLOCKS, ranks]: ready or done, block, sender */
     uint8_t *arenas[GB_MOST_RANKS]; /* of a step's values, which lie alike in all */

@@ -36,7 +36,7 @@ struct gemm_wgmma_bf16 {
 bool gb_cuda_is_large_bf16(const gb_cuda_tensor *weight) {
     const size_t fewest = weight->rank == 3 ? (size_t)BF16_OUTPUTS : (size_t)GB_CUDA_MOST_SMALL_OUTPUTS + 1;
     return weight->dtype == GB_BF16 && weight->dims[weight->rank - 1] % PAIR_COLUMNS == 0 &&
-           weight->dims[weight->rank - 2] >= fewest;
+           gb_cuda_all_outputs(weight) >= fewest;
 }
 
 /* Narrow tiles where wide ones leave multiprocessors without any. Either gives the same bits. */

@@ -252,7 +252,7 @@ static uint32_t ways_of(size_t outputs, size_t columns) {
 }
 
 static uint32_t ways_of_call(const gb_cuda_call *call) {
-    return ways_of(call->operands[1]->dims[0], call->operands[1]->dims[1]);
+    return ways_of(gb_cuda_all_outputs(call->operands[1]), call->operands[1]->dims[1]);
 }
 
 /* The outputs of a block: bands of a warp, and groups of warps. */
@@ -332,7 +332,7 @@ bool gb_cuda_supports_pairs_bf16(const gb_cuda_tensor *weight) {
 void gb_cuda_gemv_bf16_pairs(const gb_cuda_call *call, const gb_cuda_tensor *x, const gb_cuda_tensor *weight,
                              const row_lists &lists) {
     row_products p = {};
-    const uint32_t ways = ways_of(lists.outputs, weight->dims[2]);
+    const uint32_t ways = ways_of(gb_cuda_all_outputs(weight), weight->dims[2]);
     const block_outputs outputs = outputs_of_block(lists.outputs * lists.rows, 1, ways);
     const uint32_t blocks = blocks_for(lists.outputs, outputs.count());
     p.of.of[0] = dense_matrix{weight->data, weight->dtype, data_of<float>(call->results[0]),

@@ -152,7 +152,7 @@ static size_t weights_bytes(size_t columns) {
 bool gb_cuda_supports_gemv_small(const gb_cuda_call *call) {
     const gb_cuda_tensor *weight = call->operands[1];
     return !gb_cuda_is_prompt(call) && weight->dtype != GB_QUANTIZED && weight->rank == 2 &&
-           weight->dims[0] <= GB_CUDA_MOST_SMALL_OUTPUTS && weight->dims[1] <= MOST_COLUMNS &&
+           gb_cuda_all_outputs(weight) <= GB_CUDA_MOST_SMALL_OUTPUTS && weight->dims[1] <= MOST_COLUMNS &&
            weight->dims[1] % PIECE == 0 && weights_bytes(weight->dims[1]) <= most_shared_bytes();
 }
 

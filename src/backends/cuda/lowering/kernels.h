@@ -26,14 +26,21 @@ typedef struct gb_cuda_tensor {
     gb_dtype dtype;
     int32_t rank;
     size_t dims[GB_MAX_RANK];
-    size_t slot_bytes; /* of a state: from one slot's to the next one's */
-    bool is_ring;      /* of a state: whose rows a long run of tokens would overwrite before it reads them */
-    gb_format format;  /* of a quantized constant; else dense */
-    gb_planes planes;  /* of a quantized constant */
-    bool is_packed;    /* for tensor cores: by gb_packing_fragments, whose last block may be padded, or
-                        * gb_packing_tiles; otherwise canonical */
-    bool int8_input;   /* decode rounds its activations to 8 bits; only where packed */
+    size_t slot_bytes;  /* of a state: from one slot's to the next one's */
+    bool is_ring;       /* of a state: whose rows a long run of tokens would overwrite before it reads them */
+    gb_format format;   /* of a quantized constant; else dense */
+    gb_planes planes;   /* of a quantized constant */
+    bool is_packed;     /* for tensor cores: by gb_packing_fragments, whose last block may be padded, or
+                         * gb_packing_tiles; otherwise canonical */
+    bool int8_input;    /* decode rounds its activations to 8 bits; only where packed */
+    size_t all_outputs; /* of a matrix: those that all ranks have; 0: the same */
 } gb_cuda_tensor;
+
+/* By so many outputs of a matrix kernels and orders of sums are chosen, so that they are those of one device.
+ */
+static inline size_t gb_cuda_all_outputs(const gb_cuda_tensor *matrix) {
+    return matrix->all_outputs > 0 ? matrix->all_outputs : matrix->dims[matrix->rank - 2];
+}
 
 enum { GB_CUDA_ARRIVALS = 1 << 20 };
 

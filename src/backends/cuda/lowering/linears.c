@@ -97,7 +97,7 @@ static void describe_gemm_quantized(const gb_cuda_problem *problem) {
 
 static bool is_few(const gb_cuda_call *call) {
     return has_no_other(call) &&
-           (gb_cuda_has_few_rows(call) || call->operands[1]->dims[0] <= GB_FRAGMENT_ROWS);
+           (gb_cuda_has_few_rows(call) || gb_cuda_all_outputs(call->operands[1]) <= GB_FRAGMENT_ROWS);
 }
 static bool supports_gemv_quantized(const gb_cuda_problem *problem) {
     return supports_all(problem, is_few, NULL);

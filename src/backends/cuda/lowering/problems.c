@@ -10,6 +10,7 @@ static void describe_constant(const gb_cuda_lowering_options *options, uint32_t 
     tensor->planes = layout->planes;
     tensor->is_packed = layout->packing.block_rows > 0;
     tensor->int8_input = layout->int8_input;
+    tensor->all_outputs = gb_cuda_count_all_outputs(&options->program->constants[index]);
 }
 
 /* Stands for memory while kernels are chosen: aligned, and another address for each number. */

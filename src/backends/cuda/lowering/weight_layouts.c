@@ -5,6 +5,7 @@
 #include "backends/cuda/runtime/expand_codes.h"
 #include "base/memory.h"
 #include "program/constant_packing.h"
+#include "program/shard/shard.h"
 
 /* Inputs in 8 bits go through kernels by pairs of units. */
 enum { BYTES_COLUMNS = 64 };
@@ -20,7 +21,7 @@ static uint64_t padded_rows(uint64_t rows) {
 
 static bool can_pad(const gb_constant *constant, const gb_constant_use *use) {
     return constant->type.shape.rank == 2 && use->is_multiplied && !use->has_others && !use->is_per_token &&
-           constant->type.shape.dims[0] <= MOST_PADDED_ROWS;
+           gb_cuda_count_all_outputs(constant) <= MOST_PADDED_ROWS;
 }
 
 /* Whether inputs of its products are rounded in groups. */
@@ -71,6 +72,11 @@ static bool find_canonical(const gb_constant *constant, gb_cuda_weight_layout *l
 
 /* ---- What kernels want --------------------------------------------------------------------------------- */
 
+size_t gb_cuda_count_all_outputs(const gb_constant *constant) {
+    const gb_shape *shape = constant->part ? &constant->part->whole->type.shape : &constant->type.shape;
+    return shape->rank >= 2 ? (size_t)shape->dims[shape->rank - 2] : 0;
+}
+
 static gb_cuda_tensor tensor_of(const gb_program *program, gb_ref ref, size_t tokens) {
     const gb_type *type = &program->values[ref].type;
     gb_cuda_tensor tensor = {.dtype = type->dtype, .rank = type->shape.rank};
@@ -95,6 +101,8 @@ static bool is_wanted(const gb_program *program, const gb_node *product, const g
     operands[1].format = layout->format;
     operands[1].planes = layout->planes;
     operands[1].is_packed = true;
+    operands[1].all_outputs =
+        gb_cuda_count_all_outputs(&program->constants[program->values[product->operands[1]].index]);
     operands[1].int8_input = layout->int8_input;
     const gb_cuda_call *const part = &call;
     const gb_cuda_problem problem = {.operands = call.operands, .parts = &part, .count = 1, .live = 1};

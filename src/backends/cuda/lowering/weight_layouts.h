@@ -16,6 +16,9 @@ typedef struct gb_cuda_weight_layout {
     bool int8_input;      /* packed, and multiplied with inputs rounded to 8 bits by groups */
 } gb_cuda_weight_layout;
 
+/* Rows of the matrix that a constant is, or is a part of; 0 where it is none. */
+size_t gb_cuda_count_all_outputs(const gb_constant *constant);
+
 /* Fills layouts, one for each constant; may_expand: codes of a book may become 8 bits, of twice the size
  * (runtime/expand_codes.h). Errors: MEMORY, FORMAT (a quantized constant is no matrix). */
 gumbel_status gb_cuda_choose_weight_layouts(const gb_program *program, bool may_expand,

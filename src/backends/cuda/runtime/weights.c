@@ -82,12 +82,33 @@ static gumbel_status place(const gb_program *program, bool may_expand, gb_cuda_w
     return GUMBEL_OK;
 }
 
+/* An embedding that is the head too is there whole and in part. */
+static bool is_there_whole(const gb_program *program, const gb_constant *part) {
+    for (uint32_t i = 0; i < program->constant_count && part->part; i++)
+        if (program->constants[i].data && program->constants[i].data == part->part->whole->data)
+            return true;
+    return false;
+}
+
+/* Of all ranks together: as if one device had them. */
+static uint64_t size_of_all(const gb_program *program, const gb_cuda_weights *weights) {
+    uint64_t size = 0;
+    for (uint32_t i = 0; i < program->constant_count; i++) {
+        const gb_constant *constant = &program->constants[i];
+        const double parts =
+            constant->part ? (double)constant->part->whole->size / (double)constant->size : 1;
+        if (!is_there_whole(program, constant))
+            size += (uint64_t)(parts * (double)size_of(program, weights, i));
+    }
+    return size;
+}
+
 /* Whether codes of books may become 8 bits follows from the kind of GPU, as the bits of products then do: all
  * weights take half of its memory at most, caches the rest. */
 gumbel_status gb_cuda_weights_place(const gb_program *program, gb_cuda_weights *weights,
                                     gumbel_error *error) {
     GB_TRY(place(program, true, weights, error));
-    if (weights->size <= gb_cuda_find_facts()->memory_bytes / 2)
+    if (size_of_all(program, weights) <= gb_cuda_find_facts()->memory_bytes / 2)
         return GUMBEL_OK;
     gb_cuda_weights_destroy(weights);
     return place(program, false, weights, error);
