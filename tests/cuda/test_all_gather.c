@@ -25,10 +25,17 @@ static const shape shapes[] = {
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
+/* A rank's. Copies from and to other memory of the host, and reserving some, would wait for the device and
+ * keep ranks that share it from launching. */
+typedef struct memory {
+    float *arena, *host;
+    cudaStream_t stream;
+} memory;
+
 typedef struct group {
     uint32_t ranks, devices;
     gb_meeting *meeting;
-    void (*work)(gb_rank rank, gb_cuda_exchange *exchange, float *arena, cudaStream_t stream);
+    void (*work)(gb_rank rank, gb_cuda_exchange *exchange, const memory *m);
 } group;
 
 /* The numbers of a rank's part differ from all others of the round. */
@@ -56,10 +63,11 @@ static void check(const shape *s, uint32_t ranks, unsigned round, const float *y
 }
 
 /* x, then y, in the arena, as far in as another gather's are not. */
-static void gather(const shape *s, gb_rank rank, const gb_cuda_exchange *exchange, float *arena,
-                   unsigned round, cudaStream_t stream) {
+static void gather(const shape *s, gb_rank rank, const gb_cuda_exchange *exchange, const memory *m,
+                   unsigned round) {
+    float *const arena = m->arena, *const own = m->host;
+    const cudaStream_t stream = m->stream;
     const size_t count = elements_of(s);
-    float *own = malloc(count * rank.count * sizeof *own);
     for (size_t i = 0; i < count; i++)
         own[i] = number(rank.index, round, i);
     assert_cuda(cudaMemcpyAsync(arena, own, count * sizeof *own, cudaMemcpyHostToDevice, stream));
@@ -79,34 +87,42 @@ static void gather(const shape *s, gb_rank rank, const gb_cuda_exchange *exchang
     assert_cuda(cudaStreamSynchronize(stream));
     check(s, rank.count, round, own);
     gb_cuda_launch_list_destroy(&launches);
-    free(own);
 }
 
-static void gather_all(gb_rank rank, gb_cuda_exchange *exchange, float *arena, cudaStream_t stream) {
+static void gather_all(gb_rank rank, gb_cuda_exchange *exchange, const memory *m) {
     for (unsigned round = 0; round < ROUNDS * SHAPES; round++)
-        gather(&shapes[round % SHAPES], rank, exchange, arena, round, stream);
+        gather(&shapes[round % SHAPES], rank, exchange, m, round);
 }
 
 /* ---- Ranks --------------------------------------------------------------------------------------------- */
 
+static memory new_memory(void) {
+    memory m = {0};
+    void *arena, *host;
+    assert_cuda(cudaStreamCreateWithFlags(&m.stream, cudaStreamNonBlocking));
+    assert_cuda(cudaMalloc(&arena, ARENA_FLOATS * sizeof(float)));
+    assert_cuda(cudaMemset(arena, 0, ARENA_FLOATS * sizeof(float)));
+    assert_cuda(cudaMallocHost(&host, ARENA_FLOATS * sizeof(float)));
+    m.arena = arena;
+    m.host = host;
+    return m;
+}
+
 static void run_rank(void *user, unsigned index) {
     const group *g = user;
     const gb_rank rank = {index, g->ranks, g->meeting};
+    const int device = (int)(index % g->devices);
     gb_cuda_exchange exchange;
     gumbel_error error;
-    void *arena;
-    cudaStream_t stream;
-    const int device = (int)(index % g->devices);
     assert_cuda(cudaSetDevice(device));
-    assert_cuda(cudaMalloc(&arena, ARENA_FLOATS * sizeof(float)));
-    assert_cuda(cudaMemset(arena, 0, ARENA_FLOATS * sizeof(float)));
-    assert_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    assert_ok(gb_cuda_exchange_create(&rank, device, arena, &exchange, &error), &error);
-    g->work(rank, &exchange, arena, stream);
+    const memory m = new_memory();
+    assert_ok(gb_cuda_exchange_create(&rank, device, m.arena, &exchange, &error), &error);
+    g->work(rank, &exchange, &m);
     gb_rank_meet(&rank); /* nobody reads the arena any more */
-    assert_cuda(cudaStreamDestroy(stream));
     gb_cuda_exchange_destroy(&exchange);
-    assert_cuda(cudaFree(arena));
+    assert_cuda(cudaStreamDestroy(m.stream));
+    assert_cuda(cudaFree(m.arena));
+    assert_cuda(cudaFreeHost(m.host));
 }
 
 static void run_group(group *g) {
@@ -133,11 +149,10 @@ static void all_ranks_get_all_parts(void **unused) {
 
 /* ---- One that does not come ---------------------------------------------------------------------------- */
 
-static void come_alone(gb_rank rank, gb_cuda_exchange *exchange, float *arena, cudaStream_t stream) {
-    (void)stream;
+static void come_alone(gb_rank rank, gb_cuda_exchange *exchange, const memory *m) {
     for (size_t i = 0; i < SHAPES && rank.index == 0; i++) {
-        const gb_cuda_tensor x = tensor_at(arena, &shapes[i], 1),
-                             y = tensor_at(arena + ARENA_FLOATS / 4, &shapes[i], rank.count);
+        const gb_cuda_tensor x = tensor_at(m->arena, &shapes[i], 1),
+                             y = tensor_at(m->arena + ARENA_FLOATS / 4, &shapes[i], rank.count);
         gb_node node = {.op = GB_OP_ALL_GATHER,
                         .attribute_count = 1,
                         .attributes = {gb_int(GB_ATTRIBUTE_RANKS, rank.count)}};

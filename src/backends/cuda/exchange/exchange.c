@@ -3,6 +3,7 @@
 
 #include "backends/cuda/runtime/device.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -56,12 +57,25 @@ static void take_addresses(uint32_t rank, const introduction *of, gb_cuda_exchan
     e->flags[rank] = (uint32_t *)(void *)(of->memory + mail_bytes(e->ranks));
 }
 
+/* A kernel that is loaded when it is first launched waits for those that run on its device, and one of these
+ * may wait for it. */
+static gumbel_status check_shared(int device, gumbel_error *error) {
+    const char *loading = getenv("CUDA_MODULE_LOADING");
+    if (loading && strcmp(loading, "EAGER") == 0)
+        return GUMBEL_OK;
+    return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
+                   "cuda: device %d is given twice; to try that set CUDA_MODULE_LOADING=EAGER", device);
+}
+
 static gumbel_status meet(const introduction *own, uint32_t rank, const introduction *other,
                           gb_cuda_exchange *e, gumbel_error *error) {
     take_addresses(rank, other, e);
-    if (rank != e->rank && other->device == own->device)
-        e->shares_device = true;
-    return other->device == own->device ? GUMBEL_OK : reach(own->device, other->device, error);
+    if (rank == e->rank)
+        return GUMBEL_OK;
+    if (other->device != own->device)
+        return reach(own->device, other->device, error);
+    e->shares_device = true;
+    return check_shared(own->device, error);
 }
 
 static gumbel_status connect(const gb_rank *rank, int device, uint8_t *arena, gb_cuda_exchange *e,
