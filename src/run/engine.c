@@ -51,6 +51,9 @@ static gumbel_status settle_options(const gb_program *program, const gumbel_engi
     const gb_metadata *metadata = &program->metadata;
     GB_TRY(gb_read_versioned(given, "engine options", options, sizeof *options, error));
     GB_TRY(gb_backend_find(options->backend, &settled->entry, error));
+    if (options->device_count > 0 && !options->devices)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "%u devices without their numbers",
+                       options->device_count);
     if (options->slots < 0 || options->slots > 65536)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "slots %d: expected 1 to 65536", options->slots);
     if (options->threads < 0 || options->threads > 1024)
