@@ -58,45 +58,23 @@ static void logits_have_the_same_bits(void **unused) {
 
 /* ---- States -------------------------------------------------------------------------------------------- */
 
-typedef struct stream {
-    uint8_t bytes[1 << 16];
-    uint64_t size, position;
-} stream;
-
-static gumbel_status write_stream(void *user, const void *data, uint64_t size, gumbel_error *error) {
-    stream *s = user;
-    if (size > sizeof s->bytes - s->size)
-        return gb_fail(error, GUMBEL_ERROR_IO, "full");
-    memcpy(s->bytes + s->size, data, (size_t)size);
-    s->size += size;
-    return GUMBEL_OK;
-}
-
-static gumbel_status read_stream(void *user, void *data, uint64_t size, gumbel_error *error) {
-    stream *s = user;
-    if (size > s->size - s->position)
-        return gb_fail(error, GUMBEL_ERROR_FORMAT, "short");
-    memcpy(data, s->bytes + s->position, (size_t)size);
-    s->position += size;
-    return GUMBEL_OK;
-}
-
-static void save(gb_backend *backend, uint32_t slot, uint32_t position, gb_saved_states saved, stream *s) {
+static void save(gb_backend *backend, uint32_t slot, uint32_t position, gb_saved_states saved,
+                 tiny_stream *s) {
     gumbel_error error;
     s->size = s->position = 0;
-    assert_ok(backend->functions->save_slot(backend, slot, position, saved, write_stream, s, &error), &error);
+    assert_ok(backend->functions->save_slot(backend, slot, position, saved, tiny_write, s, &error), &error);
 }
 
-static void load(gb_backend *backend, uint32_t slot, uint32_t position, stream *s) {
+static void load(gb_backend *backend, uint32_t slot, uint32_t position, tiny_stream *s) {
     gumbel_error error;
     s->position = 0;
-    assert_ok(backend->functions->load_slot(backend, slot, position, GB_SAVED_ALL, read_stream, s, &error),
+    assert_ok(backend->functions->load_slot(backend, slot, position, GB_SAVED_ALL, tiny_read, s, &error),
               &error);
     assert_int_equal(s->position, s->size);
 }
 
 static void check_saved(gb_backend *alone, gb_backend *ranks, uint32_t position, gb_saved_states saved) {
-    static stream one, other;
+    static tiny_stream one, other;
     save(alone, 0, position, saved, &one);
     save(ranks, 0, position, saved, &other);
     assert_int_equal(one.size, other.size);

@@ -67,42 +67,19 @@ static void snapshot(void **unused) {
     backend->functions->destroy(backend);
 }
 
-typedef struct stream {
-    uint8_t bytes[1 << 16];
-    uint64_t size, position;
-} stream;
-
-static gumbel_status write_stream(void *user, const void *data, uint64_t size, gumbel_error *error) {
-    stream *s = user;
-    if (size > sizeof s->bytes - s->size)
-        return gb_fail(error, GUMBEL_ERROR_IO, "full");
-    memcpy(s->bytes + s->size, data, (size_t)size);
-    s->size += size;
-    return GUMBEL_OK;
-}
-
-static gumbel_status read_stream(void *user, void *data, uint64_t size, gumbel_error *error) {
-    stream *s = user;
-    if (size > s->size - s->position)
-        return gb_fail(error, GUMBEL_ERROR_FORMAT, "short");
-    memcpy(data, s->bytes + s->position, (size_t)size);
-    s->position += size;
-    return GUMBEL_OK;
-}
-
-static void save_at(gb_backend *backend, uint32_t slot, uint32_t position, stream *s) {
+static void save_at(gb_backend *backend, uint32_t slot, uint32_t position, tiny_stream *s) {
     static tiny_logits scrap[LENGTH];
     gumbel_error error;
     run_text(backend, slot, 0, 0, position, 4, scrap);
     s->size = s->position = 0;
-    assert_ok(backend->functions->save_slot(backend, slot, position, GB_SAVED_ALL, write_stream, s, &error),
+    assert_ok(backend->functions->save_slot(backend, slot, position, GB_SAVED_ALL, tiny_write, s, &error),
               &error);
 }
 
 /* Between backends of different slots, threads and contexts; and the bytes are the same from each. */
 static void save_and_load(void **unused) {
     (void)unused;
-    static stream saved, again;
+    static tiny_stream saved, again;
     gumbel_error error;
     gb_backend_options options = tiny_options(), other = options;
     other.slots = MOST_SLOTS - 1;
@@ -117,8 +94,7 @@ static void save_and_load(void **unused) {
         uint64_t row = 2 * TINY_KEY_HEADS * TINY_HEAD_WIDTH * sizeof(float);
         uint64_t ring_rows = turns[i] < TINY_WINDOW ? turns[i] : TINY_WINDOW;
         assert_int_equal(saved.size, row * (turns[i] + ring_rows));
-        assert_ok(to->functions->load_slot(to, 0, turns[i], GB_SAVED_ALL, read_stream, &saved, &error),
-                  &error);
+        assert_ok(to->functions->load_slot(to, 0, turns[i], GB_SAVED_ALL, tiny_read, &saved, &error), &error);
         assert_int_equal(saved.position, saved.size);
         assert_continues(to, 0, 0, turns[i]);
         from->functions->destroy(from);
@@ -128,16 +104,16 @@ static void save_and_load(void **unused) {
 
 static void failures_of_streams_are_passed_on(void **unused) {
     (void)unused;
-    static stream s;
+    static tiny_stream s;
     gumbel_error error;
     gb_backend_options options = tiny_options();
     gb_backend *backend = new_backend(program, &options);
     save_at(backend, 0, 20, &s);
     s.size--;
-    assert_fails(backend->functions->load_slot(backend, 0, 20, GB_SAVED_ALL, read_stream, &s, &error),
+    assert_fails(backend->functions->load_slot(backend, 0, 20, GB_SAVED_ALL, tiny_read, &s, &error),
                  GUMBEL_ERROR_FORMAT, &error, "short");
     s.size = sizeof s.bytes;
-    assert_fails(backend->functions->save_slot(backend, 0, 20, GB_SAVED_ALL, write_stream, &s, &error),
+    assert_fails(backend->functions->save_slot(backend, 0, 20, GB_SAVED_ALL, tiny_write, &s, &error),
                  GUMBEL_ERROR_IO, &error, "full");
     backend->functions->destroy(backend);
 }

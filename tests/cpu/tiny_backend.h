@@ -147,4 +147,28 @@ static inline void run_text(gb_backend *backend, uint32_t slot, uint32_t text, u
     }
 }
 
+/* Where a slot is saved to and loaded from. */
+typedef struct tiny_stream {
+    uint8_t bytes[1 << 16];
+    uint64_t size, position;
+} tiny_stream;
+
+static inline gumbel_status tiny_write(void *user, const void *data, uint64_t size, gumbel_error *error) {
+    tiny_stream *s = user;
+    if (size > sizeof s->bytes - s->size)
+        return gb_fail(error, GUMBEL_ERROR_IO, "full");
+    memcpy(s->bytes + s->size, data, (size_t)size);
+    s->size += size;
+    return GUMBEL_OK;
+}
+
+static inline gumbel_status tiny_read(void *user, void *data, uint64_t size, gumbel_error *error) {
+    tiny_stream *s = user;
+    if (size > s->size - s->position)
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "short");
+    memcpy(data, s->bytes + s->position, (size_t)size);
+    s->position += size;
+    return GUMBEL_OK;
+}
+
 #endif
