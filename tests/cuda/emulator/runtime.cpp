@@ -47,6 +47,11 @@ static void enqueue(cudaStream_t stream, std::function<void()> work) {
         work();
 }
 
+/* As many devices as tests of ranks need; their memory is one. */
+static thread_local int current_device;
+enum { DEVICES = 4 };
+int emulated_lost_device = -1;
+
 /* ---- Kernels ------------------------------------------------------------------------------------------- */
 
 static std::mutex kernels_mutex;
@@ -69,6 +74,8 @@ cudaError_t cudaFuncSetAttribute(const void *, enum cudaFuncAttribute, int) {
 
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *function, void **parameters) {
     emulated::binder bind = nullptr;
+    if (current_device == emulated_lost_device)
+        return cudaErrorNoDevice;
     {
         const std::lock_guard<std::mutex> lock(kernels_mutex);
         const auto found = known_kernels().find(function);
@@ -95,9 +102,6 @@ const char *cudaGetErrorString(cudaError_t error) {
 cudaError_t cudaGetLastError(void) {
     return cudaSuccess;
 }
-/* As many devices as tests of ranks need; their memory is one. */
-static thread_local int current_device;
-enum { DEVICES = 4 };
 cudaError_t cudaGetDeviceCount(int *count) {
     *count = DEVICES;
     return cudaSuccess;
@@ -191,6 +195,8 @@ cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) {
 }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t instance, cudaStream_t stream) {
     catch_up(stream);
+    if (current_device == emulated_lost_device)
+        return cudaErrorNoDevice;
     emulated_graph_launches++;
     for (const auto &work : instance->work)
         work();

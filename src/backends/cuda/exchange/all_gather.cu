@@ -69,10 +69,10 @@ __device__ inline uint32_t seen(const uint32_t *flag) {
 /* Whether to go on waiting, after so many looks. */
 __device__ inline bool may_wait(const gb_cuda_exchange &e, uint32_t looks) {
 #if defined(__CUDACC__)
-    return looks % LOOKS != 0 || *e.stops == 0;
+    return looks % LOOKS != 0 || *e.stops[e.rank] == 0;
 #else
     emulated::give_way_to_others();
-    return looks > 0 && *e.stops == 0;
+    return looks > 0 && *e.stops[e.rank] == 0;
 #endif
 }
 

@@ -27,7 +27,7 @@ static gumbel_status reserve(uint32_t ranks, gb_cuda_exchange *e, gumbel_error *
     GB_TRY(gb_cuda_allocate(size, "exchanges with other devices", &memory, error));
     e->mail[e->rank] = memory;
     GB_TRY(gb_cuda_allocate_pinned(sizeof(uint32_t), "exchanges with other devices", &stops, error));
-    e->stops = stops;
+    e->stops[e->rank] = stops;
     memset(stops, 0, sizeof(uint32_t));
     GB_TRY(gb_cuda_check(cudaMemset(memory, 0, (size_t)size), "clearing mailboxes", error));
     return gb_cuda_check(cudaDeviceSynchronize(), "clearing mailboxes", error);
@@ -49,10 +49,12 @@ static gumbel_status reach(int device, int peer, gumbel_error *error) {
 typedef struct introduction {
     int device;
     uint8_t *memory, *arena;
+    volatile uint32_t *stops;
 } introduction;
 
 static void take_addresses(uint32_t rank, const introduction *of, gb_cuda_exchange *e) {
     e->arenas[rank] = of->arena;
+    e->stops[rank] = of->stops;
     e->mail[rank] = (uint64_t *)(void *)of->memory;
     e->flags[rank] = (uint32_t *)(void *)(of->memory + mail_bytes(e->ranks));
 }
@@ -80,7 +82,7 @@ static gumbel_status meet(const introduction *own, uint32_t rank, const introduc
 
 static gumbel_status connect(const gb_rank *rank, int device, uint8_t *arena, gb_cuda_exchange *e,
                              gumbel_error *error) {
-    introduction own = {device, (uint8_t *)e->mail[rank->index], arena};
+    introduction own = {device, (uint8_t *)e->mail[rank->index], arena, e->stops[rank->index]};
     void *all[GB_MOST_RANKS];
     gumbel_status status = GUMBEL_OK;
     if (!gb_rank_share(rank, &own, all))
@@ -101,13 +103,18 @@ gumbel_status gb_cuda_exchange_create(const gb_rank *rank, int device, void *are
 void gb_cuda_exchange_destroy(gb_cuda_exchange *exchange) {
     if (exchange->ranks > 1) {
         gb_cuda_free(exchange->mail[exchange->rank]);
-        gb_cuda_free_pinned((void *)(uintptr_t)exchange->stops);
+        gb_cuda_free_pinned((void *)(uintptr_t)exchange->stops[exchange->rank]);
     }
     *exchange = (gb_cuda_exchange){0};
 }
 
 void gb_cuda_exchange_stop(gb_cuda_exchange *exchange) {
-    volatile uint32_t *stops = (volatile uint32_t *)(uintptr_t)exchange->stops;
-    if (stops)
-        *stops = 1;
+    if (exchange->ranks > 1 && exchange->stops[exchange->rank])
+        *exchange->stops[exchange->rank] = 1;
+}
+
+void gb_cuda_exchange_stop_all(gb_cuda_exchange *exchange) {
+    for (uint32_t r = 0; r < exchange->ranks; r++)
+        if (exchange->stops[r])
+            *exchange->stops[r] = 1;
 }

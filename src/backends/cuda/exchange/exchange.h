@@ -34,7 +34,7 @@ typedef struct gb_cuda_exchange {
     uint32_t *flags[GB_MOST_RANKS]; /* [2, GB_CUDA_EXCHANGE_BLOCKS, ranks]: ready or done, block, sender */
     uint8_t *arenas[GB_MOST_RANKS]; /* of a step's values, which lie alike in all */
     uint32_t *epochs; /* own: [GB_CUDA_MAIL_BLOCKS + GB_CUDA_EXCHANGE_BLOCKS], exchanges so far */
-    const volatile uint32_t *stops; /* in pinned memory: not 0 ends all waiting */
+    volatile uint32_t *stops[GB_MOST_RANKS]; /* in pinned memory: not 0 ends all waiting of the rank */
 } gb_cuda_exchange;
 
 /* Reserves a rank's memory and shares addresses; arena is that of its steps' values. Every rank calls it at
@@ -44,8 +44,10 @@ gumbel_status gb_cuda_exchange_create(const gb_rank *rank, int device, void *are
                                       gb_cuda_exchange *exchange, gumbel_error *error);
 void gb_cuda_exchange_destroy(gb_cuda_exchange *exchange);
 
-/* Ends the waiting of this rank's kernels, now and later: their results are of no use then. */
+/* Ends the waiting of this rank's kernels, or of all ranks', which must be there; now and later. Their
+ * results are of no use then. */
 void gb_cuda_exchange_stop(gb_cuda_exchange *exchange);
+void gb_cuda_exchange_stop_all(gb_cuda_exchange *exchange);
 
 #ifdef __cplusplus
 }

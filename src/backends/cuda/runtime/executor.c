@@ -229,7 +229,7 @@ static gumbel_status map_slots(gb_cuda_executor *e, const gb_batch *batch, gumbe
     return GUMBEL_OK;
 }
 
-gumbel_status gb_cuda_executor_run(gb_cuda_executor *e, gb_batch *batch, gumbel_error *error) {
+static gumbel_status run_batch(gb_cuda_executor *e, gb_batch *batch, gumbel_error *error) {
     if (is_announced(e, batch))
         return run_announced(e, batch, error);
     gb_cuda_executor_roll_back(e);
@@ -239,6 +239,14 @@ gumbel_status gb_cuda_executor_run(gb_cuda_executor *e, gb_batch *batch, gumbel_
     e->lookahead.slot = (uint32_t)batch->slots[0];
     finish(e, batch, e->number);
     return GUMBEL_OK;
+}
+
+/* Without memory no rank has begun; after any other failure the kernels of the others would wait. */
+gumbel_status gb_cuda_executor_run(gb_cuda_executor *e, gb_batch *batch, gumbel_error *error) {
+    const gumbel_status status = run_batch(e, batch, error);
+    if (status != GUMBEL_OK && status != GUMBEL_ERROR_MEMORY)
+        gb_cuda_exchange_stop_all(&e->exchange);
+    return status;
 }
 
 /* ---- Making one ---------------------------------------------------------------------------------------- */
