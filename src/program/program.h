@@ -234,8 +234,9 @@ typedef enum gb_state_kind {
 typedef struct gb_state {
     const char *name;
     gb_state_kind kind;
-    gb_type type;    /* of one slot */
-    uint32_t window; /* RING: positions that attention still reads, counting the current one; else 0 */
+    gb_type type;       /* of one slot */
+    uint32_t window;    /* RING: positions that attention still reads, counting the current one; else 0 */
+    uint32_t all_heads; /* of a sharded program's keys or values: those of all ranks; else 0 */
 } gb_state;
 
 typedef struct gb_binding {

@@ -41,7 +41,8 @@ typedef gumbel_status (*gb_group_work)(const gb_group_task *task, gb_rank_backen
 struct gb_group_task {
     gb_group *all;
     gb_group_work work;
-    gb_batch *batch;
+    const gb_batch *batch;
+    gb_batch *result; /* what rank 0's step has made of it */
     uint32_t slot, to, position;
     gb_saved_states saved;
     gb_host_states **states; /* [count] */

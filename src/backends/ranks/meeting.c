@@ -7,6 +7,9 @@
 #include <stdatomic.h>
 #include <string.h>
 
+/* How a message begins that says which rank failed. */
+#define RANK "rank "
+
 struct gb_meeting {
     pthread_mutex_t mutex;
     pthread_cond_t met;
@@ -103,10 +106,17 @@ gumbel_status gb_rank_agree(const gb_rank *rank, gumbel_status status, gumbel_er
         m->outcomes[rank->index] = *error;
     if (!gb_rank_meet(rank))
         return gb_rank_broken(rank, error);
-    gumbel_error first = {.status = GUMBEL_OK};
-    for (uint32_t r = rank->count; r-- > 0;)
-        if (m->outcomes[r].status != GUMBEL_OK)
-            first = m->outcomes[r];
+    uint32_t failed = 0;
+    while (failed < rank->count && m->outcomes[failed].status == GUMBEL_OK)
+        failed++;
+    const gumbel_error first =
+        failed < rank->count ? m->outcomes[failed] : (gumbel_error){.status = GUMBEL_OK};
     gb_rank_meet(rank);
-    return first.status == GUMBEL_OK ? GUMBEL_OK : gb_fail(error, first.status, "%s", first.message);
+    if (first.status == GUMBEL_OK)
+        return GUMBEL_OK;
+    if (error)
+        *error = first;
+    return strncmp(first.message, RANK, sizeof RANK - 1) == 0
+               ? first.status
+               : gb_prefix(error, first.status, RANK "%u", failed);
 }

@@ -39,7 +39,7 @@ bool gb_rank_meet(const gb_rank *rank);
 bool gb_rank_share(const gb_rank *rank, void *mine, void *all[GB_MOST_RANKS]);
 
 /* Waits for the outcome of every rank: GUMBEL_OK where all have it, otherwise the status and message of the
- * first that failed, the same for all. Errors: those; why the meeting is broken. */
+ * first that failed, the same for all and behind "rank N: ". Errors: those; why the meeting is broken. */
 gumbel_status gb_rank_agree(const gb_rank *rank, gumbel_status status, gumbel_error *error);
 
 bool gb_rank_is_broken(const gb_rank *rank);

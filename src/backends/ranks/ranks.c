@@ -19,7 +19,7 @@ static gumbel_status rank_step(const gb_group_task *t, gb_rank_backend *rank, ui
     if (status != GUMBEL_OK && status != GUMBEL_ERROR_MEMORY)
         return gb_group_leave(t->all, index, error);
     if (status == GUMBEL_OK && index == 0)
-        *t->batch = copy;
+        *t->result = copy;
     return status;
 }
 
@@ -28,13 +28,14 @@ static gumbel_status step(gb_backend *backend, gb_batch *batch, gumbel_error *er
     gb_group *all = gb_group_of(backend);
     if (all->has_failed)
         return gb_fail(error, GUMBEL_ERROR_BACKEND, "a rank failed in an earlier step");
-    gb_late_masks *masks = batch->late_masks;
+    gb_late_masks *const masks = batch->late_masks;
+    gb_batch given = *batch;
     if (masks && all->base.threads > 0) {
         gb_late_masks_finish(masks);
-        batch->late_masks = NULL;
+        given.late_masks = NULL;
     }
-    const gumbel_status status =
-        gb_group_run(&(gb_group_task){.all = all, .work = rank_step, .batch = batch}, error);
+    const gb_group_task task = {.all = all, .work = rank_step, .batch = &given, .result = batch};
+    const gumbel_status status = gb_group_run(&task, error);
     batch->late_masks = masks;
     all->has_failed = status != GUMBEL_OK && status != GUMBEL_ERROR_MEMORY;
     return status;
@@ -96,6 +97,10 @@ static int threads_of(int threads, uint32_t index, uint32_t count) {
     return share > 0 ? share : 1;
 }
 
+static void ignore_profile(void *user, const char *op, const char *weight, double seconds) {
+    (void)user, (void)op, (void)weight, (void)seconds;
+}
+
 /* The ranks' reports are the same but for rank 0's. */
 static gb_backend_options rank_options(const creation *c, uint32_t index) {
     gb_backend_options options = c->options;
@@ -103,7 +108,8 @@ static gb_backend_options rank_options(const creation *c, uint32_t index) {
     options.device = c->base.all->devices[index];
     options.threads = threads_of(c->options.threads, index, c->base.all->count);
     if (index > 0) {
-        options.profile = NULL;
+        if (options.profile) /* steps that are timed are run in another way, which must be that of all */
+            options.profile = ignore_profile;
         options.observe = NULL;
         options.log = NULL;
     }

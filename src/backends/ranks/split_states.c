@@ -3,6 +3,7 @@
 
 #include "backends/states/saved_rows.h"
 #include "base/memory.h"
+#include "tensor/cache_codes.h"
 
 #include <string.h>
 
@@ -17,10 +18,12 @@ bool gb_rank_bytes_append(gb_rank_bytes *bytes, const void *data, uint64_t size)
     return true;
 }
 
-/* A state's saved bytes as `outer` times `axis` units. */
+/* A state's saved bytes: `outer` times `axis` units, or in rows of codes (tensor/cache_codes.h) units of
+ * codes, and behind all of them units of scales. */
 typedef struct saved_state {
     const gb_shard *shard;
     uint64_t outer, axis, unit_bytes;
+    uint64_t code_bytes; /* of a unit; 0: there are no codes */
 } saved_state;
 
 static saved_state saved_of(const gb_split_states *s, uint32_t index) {
@@ -33,6 +36,8 @@ static saved_state saved_of(const gb_split_states *s, uint32_t index) {
     for (int32_t i = 0; i <= dim; i++)
         units *= (uint64_t)shape->dims[i];
     saved.unit_bytes = gb_state_bytes(state) / (dim == GB_WHOLE ? rows : units);
+    if (dim != GB_WHOLE && gb_dtype_has_codes(state->type.dtype))
+        saved.code_bytes = gb_code_bytes(state->type.dtype, (size_t)shape->dims[shape->rank - 1]);
     if (has_rows) {
         rows = state->kind == GB_STATE_CACHE && s->max_context < rows ? s->max_context : rows;
         count = gb_rows_to_save(state->kind, rows, state->window, s->position).count;
@@ -45,25 +50,37 @@ static saved_state saved_of(const gb_split_states *s, uint32_t index) {
     return saved;
 }
 
+/* Units of one size of a row, which begins there, to or from a rank's bytes. */
+static bool copy_units(const gb_split_states *s, const saved_state *saved, uint64_t unit_bytes, uint32_t rank,
+                       bool joins, uint8_t *row) {
+    gb_rank_bytes *bytes = &s->of[rank];
+    for (uint32_t i = 0; i < saved->shard->section_count; i++) {
+        const gb_section *section = &saved->shard->sections[i];
+        const gb_shard_range range = gb_shard_range_of(section, rank, s->ranks);
+        uint8_t *place = row + (uint64_t)range.first * unit_bytes;
+        const size_t size = (size_t)((uint64_t)range.count * unit_bytes);
+        if (size > bytes->size - bytes->at)
+            return false;
+        memcpy(joins ? place : bytes->data + bytes->at, joins ? bytes->data + bytes->at : place, size);
+        bytes->at += size;
+        row += (uint64_t)section->size * unit_bytes;
+    }
+    return true;
+}
+
 /* Copies a rank's bytes of a state to or from where all ranks' lie. */
 static bool copy_rank(const gb_split_states *s, const saved_state *saved, uint32_t rank, bool joins,
                       uint8_t *all) {
-    gb_rank_bytes *bytes = &s->of[rank];
-    for (uint64_t o = 0; o < saved->outer; o++) {
-        uint64_t at = o * saved->axis;
-        for (uint32_t i = 0; i < saved->shard->section_count; i++) {
-            const gb_section *section = &saved->shard->sections[i];
-            const gb_shard_range range = gb_shard_range_of(section, rank, s->ranks);
-            uint8_t *place = all + (at + (uint64_t)range.first) * saved->unit_bytes;
-            const size_t size = (size_t)((uint64_t)range.count * saved->unit_bytes);
-            if (size > bytes->size - bytes->at)
-                return false;
-            memcpy(joins ? place : bytes->data + bytes->at, joins ? bytes->data + bytes->at : place, size);
-            bytes->at += size;
-            at += (uint64_t)section->size;
-        }
+    const uint64_t row_bytes = saved->axis * saved->unit_bytes;
+    const uint64_t first = saved->code_bytes > 0 ? saved->code_bytes : saved->unit_bytes;
+    bool fits = true;
+    for (uint64_t o = 0; o < saved->outer && fits; o++) {
+        uint8_t *row = all + o * row_bytes;
+        fits = copy_units(s, saved, first, rank, joins, row);
+        if (fits && saved->code_bytes > 0)
+            fits = copy_units(s, saved, saved->unit_bytes - first, rank, joins, row + saved->axis * first);
     }
-    return true;
+    return fits;
 }
 
 static bool copy_ranks(const gb_split_states *s, const saved_state *saved, bool joins, uint8_t *all) {

@@ -95,6 +95,17 @@ static bool divides(const gb_emitter *e, const gb_shard *shard) {
     return true;
 }
 
+/* Backends have kernels with other bits for matrices whose rows are no whole blocks, unless these are small.
+ */
+static bool keeps_blocks(const emission *m, const gb_type *weight, const gb_shard *shard) {
+    enum { BLOCK = 16, MOST_PADDED = 1024 };
+    const gb_shape *shape = &weight->shape;
+    const int64_t rows = shape->dims[shape->rank - 2];
+    if (weight->dtype != GB_QUANTIZED || rows % BLOCK != 0 || (shape->rank == 2 && rows <= MOST_PADDED))
+        return true;
+    return gb_shard_size(shard, m->emitter->options->rank, m->emitter->options->ranks) % BLOCK == 0;
+}
+
 /* A product's columns are cut where that pays, or where they are heads. */
 static void add_own_cut(emission *m) {
     enum { WEIGHT = 1 };
@@ -103,14 +114,14 @@ static void add_own_cut(emission *m) {
         return;
     const gb_ref result = m->node->results[0];
     const gb_type *weight = &value_of(m, m->node->operands[WEIGHT])->type;
-    uint64_t numbers;
+    uint64_t numbers = 0;
     const gb_shard shard =
         gb_demanded_shard(&e->demands[result], &value_of(m, result)->type, rank_of(m, result) - 1);
     const bool pays =
         gb_shape_elements(&weight->shape, &numbers) && (int64_t)numbers >= e->options->least_weights;
     if (shard.dim == GB_WHOLE || (!pays && !gb_demands_heads(&e->demands[result])))
         return;
-    if (divides(e, &shard))
+    if (divides(e, &shard) && keeps_blocks(m, weight, &shard))
         add_cut(m, 'O', &shard);
     else if (numbers >= GB_LEAST_SHARDED_WEIGHTS)
         gb_builder_fail(e->builder, GUMBEL_ERROR_UNSUPPORTED, "%u devices do not divide the %lld rows of %s",
@@ -177,12 +188,26 @@ static void emit_cut(emission *m) {
     }
 }
 
+/* Whether key head g stays with its query or value heads: those beside it, or where tiled those of each G. */
+static bool have_heads_together(emission *m) {
+    enum { KEY = 1 };
+    const bool is_tiled = m->node->op == GB_OP_GATED_DELTA && gb_node_int(m->node, GB_ATTRIBUTE_TILED);
+    const int64_t keys = value_of(m, m->node->operands[KEY])->type.shape.dims[1];
+    bool are = true;
+    for (uint32_t c = 0; c < m->cut_count; c++)
+        for (uint32_t i = 0; i < m->cuts[c].shard.section_count; i++)
+            are = are && (is_tiled ? m->cuts[c].shard.sections[i].size == keys
+                                   : m->cuts[c].shard.section_count == 1);
+    return are;
+}
+
 /* What keeps conversations in its states must be cut, or every device would hold all of them. */
 static void check_heads(emission *m) {
-    bool is_cut = m->cut_count > 1 || m->node->op == GB_OP_CAUSAL_CONV;
+    const bool has_columns = m->node->op == GB_OP_CAUSAL_CONV;
+    bool is_cut = has_columns ? m->cut_count == 1 : m->cut_count == 2 && have_heads_together(m);
     for (uint32_t c = 0; c < m->cut_count; c++)
         is_cut = is_cut && m->cuts[c].is_possible;
-    if (!is_cut || m->cut_count == 0)
+    if (!is_cut)
         gb_builder_fail(m->emitter->builder, GUMBEL_ERROR_UNSUPPORTED,
                         "%u devices do not divide the heads of %s", m->emitter->options->ranks,
                         gb_op_find(m->node->op)->name);
@@ -243,8 +268,9 @@ static bool take_sections(const gb_emitter *e, const gb_shard *given, int64_t fi
         at += given->sections[i].size;
         *start += gb_shard_range_of(&given->sections[i], e->options->rank, e->options->ranks).count;
     }
+    const bool is_aligned = at == first;
     *taken = (gb_shard){.dim = given->dim};
-    for (; at >= first && i < given->section_count && at < first + count; i++) {
+    for (; is_aligned && i < given->section_count && at < first + count; i++) {
         at += given->sections[i].size;
         taken->sections[taken->section_count++] = given->sections[i];
     }

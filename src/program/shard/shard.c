@@ -29,6 +29,11 @@ static void gather_for(gb_emitter *e, uint32_t region) {
 static void emit_region(gb_emitter *e, uint32_t region);
 
 static void emit_if(gb_emitter *e, const gb_node *node) {
+    if (node->result_count != 1) {
+        gb_builder_fail(e->builder, GUMBEL_ERROR_UNSUPPORTED, "an if of %u results is not sharded",
+                        (unsigned)node->result_count);
+        return;
+    }
     gather_for(e, node->regions[0]);
     gather_for(e, node->regions[1]);
     gb_build_if_begin(e->builder, gb_emit_whole(e, node->operands[0]));
@@ -110,6 +115,13 @@ static gumbel_status give_data(const gb_emitter *e, gb_program *program, gumbel_
     return GUMBEL_OK;
 }
 
+static gb_state with_all_heads(const gb_emitter *e, uint32_t index, gb_state state) {
+    const gb_shape *whole = &e->program->states[index].type.shape;
+    if (state.kind != GB_STATE_RECURRENT && whole->rank == 3)
+        state.all_heads = (uint32_t)whole->dims[1];
+    return state;
+}
+
 /* States are built when an op needs them; they get the order that they have in the whole program. */
 static gumbel_status order_states(const gb_emitter *e, gb_program *program, gumbel_error *error) {
     gb_state *states = gb_storage_take(program->storage, program->state_count, sizeof *states);
@@ -119,7 +131,7 @@ static gumbel_status order_states(const gb_emitter *e, gb_program *program, gumb
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "states that no op has: %u",
                        e->program->state_count - program->state_count);
     for (uint32_t i = 0; i < program->state_count; i++)
-        states[e->state_order[i]] = program->states[i];
+        states[e->state_order[i]] = with_all_heads(e, e->state_order[i], program->states[i]);
     for (gb_ref v = 0; v < program->value_count; v++)
         if (program->values[v].kind == GB_VALUE_STATE)
             program->values[v].index = e->state_order[program->values[v].index];

@@ -169,6 +169,30 @@ static gumbel_status check_kind(int number, const struct cudaDeviceProp *device,
                    first.name);
 }
 
+/* Attention's kernels take heads of 64 in pairs, and rows of codes by 16 bytes: where a rank's cannot be
+ * taken so and the whole ones can, it would have other bits. */
+static gumbel_status check_cache(const gb_state *state, gumbel_error *error) {
+    enum { PAIRED = 64, COPIED = 16 };
+    const uint64_t heads = (uint64_t)state->type.shape.dims[1],
+                   row = gb_state_bytes(state) / (uint64_t)state->type.shape.dims[0],
+                   all = row / heads * state->all_heads;
+    const bool loses_pairs =
+        state->type.shape.dims[2] == PAIRED && heads % 2 != 0 && state->all_heads % 2 == 0;
+    const bool loses_copies = gb_dtype_has_codes(state->type.dtype) && row % COPIED != 0 && all % COPIED == 0;
+    if (!loses_pairs && !loses_copies)
+        return GUMBEL_OK;
+    return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
+                   "cuda: %s: %llu of %u heads on a device, whose kernels have other bits; use fewer devices",
+                   state->name, (unsigned long long)heads, state->all_heads);
+}
+
+static gumbel_status check_caches(const gb_program *program, gumbel_error *error) {
+    for (uint32_t i = 0; i < program->state_count; i++)
+        if (program->states[i].all_heads > 0)
+            GB_TRY(check_cache(&program->states[i], error));
+    return GUMBEL_OK;
+}
+
 static gumbel_status check_options(const gb_backend_options *options, gumbel_error *error) {
     if (options->cpu_isa)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
@@ -223,6 +247,7 @@ static gumbel_status prepare(cuda_backend *b, const gb_program *program, const g
                              gumbel_error *error) {
     struct cudaDeviceProp device;
     GB_TRY(check_options(options, error));
+    GB_TRY(check_caches(program, error));
     GB_TRY(find_device(options->device, &device, error));
     GB_TRY(check_kind(options->device, &device, error));
     GB_TRY(gb_cuda_check(cudaStreamCreateWithFlags(&b->stream, cudaStreamNonBlocking), "making a stream",

@@ -124,6 +124,15 @@ static void bind(gb_cuda_executor *e, bool is_prefill, uint32_t first_row) {
     gb_cuda_launches_bind(&e->launches, &sizes);
 }
 
+/* Of a step that cannot be launched to its end: the kernels of other ranks do not wait for it, and that
+ * memory was short is no longer what all have agreed on. */
+static gumbel_status end_step(gb_cuda_executor *e, gumbel_status status, gumbel_error *error) {
+    gb_cuda_exchange_stop_all(&e->exchange);
+    if (e->rank.count < 2 || status != GUMBEL_ERROR_MEMORY)
+        return status;
+    return gb_prefix(error, GUMBEL_ERROR_BACKEND, "in the middle of a step");
+}
+
 /* ---- Passes -------------------------------------------------------------------------------------------- */
 
 /* Enqueues a step whose inputs are there but for late masks: these are waited for when all is in the stream
@@ -153,6 +162,7 @@ static gumbel_status run_pass(gb_cuda_executor *e, const gb_batch *batch, bool g
     gb_cuda_inputs_send(&e->inputs, e->stream);
     gumbel_status status = launch_with_masks(e, &pass, error);
     if (status != GUMBEL_OK) {
+        status = end_step(e, status, error);
         cudaStreamSynchronize(e->stream); /* the inputs are in use */
         return status;
     }
@@ -202,7 +212,9 @@ static gumbel_status run_announced(gb_cuda_executor *e, gb_batch *batch, gumbel_
     if (gb_cuda_slots_map(e->slots, e->lookahead.slot, end + ahead, &ignored) != GUMBEL_OK)
         ahead = 0;
     while (e->number < number + ahead) {
-        GB_TRY(launch(e, GB_CUDA_WHOLE, error));
+        const gumbel_status status = launch(e, GB_CUDA_WHOLE, error);
+        if (status != GUMBEL_OK)
+            return end_step(e, status, error);
         e->number++;
     }
     GB_TRY(wait_for(e, number, error));
