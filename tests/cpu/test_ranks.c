@@ -4,6 +4,7 @@
  * other.
  */
 #include "backends/ranks/ranks.h"
+#include "backends/ranks/split_states.h"
 #include "cpu/tiny_backend.h"
 
 enum { LENGTH = 50, RANKS = 2 };
@@ -114,6 +115,49 @@ static void saved_states_do_not_depend_on_ranks(void **unused) {
     }
 }
 
+/* Rows of codes: all heads' codes, then all heads' scales, of one rank or of two. */
+static void rows_of_codes_are_cut_by_heads(void **unused) {
+    (void)unused;
+    enum { HEAD = 32, ROWS = 3, CODES = HEAD, SCALES = 2, OWN = CODES + SCALES };
+    static gb_state state = {
+        .name = "keys", .kind = GB_STATE_CACHE, .type = {GB_Q8, {.rank = 3, .dims = {ROWS, RANKS, HEAD}}}};
+    static const gb_shard shard = {.dim = 1, .section_count = 1, .sections = {{RANKS, RANKS}}};
+    const gb_program program = {.states = &state, .state_count = 1};
+    uint8_t own[RANKS][ROWS * OWN];
+    static tiny_stream joined;
+    gb_rank_bytes bytes[RANKS] = {0};
+    gb_split_states split = {.program = &program,
+                             .shards = &shard,
+                             .ranks = RANKS,
+                             .max_context = ROWS,
+                             .position = ROWS,
+                             .of = bytes};
+    gumbel_error error;
+    for (unsigned r = 0; r < RANKS; r++)
+        for (unsigned i = 0; i < ROWS * OWN; i++)
+            own[r][i] = (uint8_t)(i % OWN < CODES ? 2 * (i / OWN) + r : 100 + 2 * (i / OWN) + r);
+    for (unsigned r = 0; r < RANKS; r++)
+        assert_true(gb_rank_bytes_append(&bytes[r], own[r], sizeof own[r]));
+    joined.size = joined.position = 0;
+    assert_ok(gb_split_states_join(&split, tiny_write, &joined, &error), &error);
+    assert_int_equal(joined.size, RANKS * ROWS * OWN);
+    for (unsigned row = 0; row < ROWS; row++)
+        for (unsigned r = 0; r < RANKS; r++) {
+            const uint8_t *of_row = joined.bytes + row * RANKS * OWN;
+            assert_int_equal(of_row[r * CODES], 2 * row + r);
+            assert_int_equal(of_row[r * CODES + CODES - 1], 2 * row + r);
+            assert_int_equal(of_row[RANKS * CODES + r * SCALES], 100 + 2 * row + r);
+        }
+    for (unsigned r = 0; r < RANKS; r++)
+        bytes[r].size = bytes[r].at = 0;
+    assert_ok(gb_split_states_part(&split, tiny_read, &joined, &error), &error);
+    for (unsigned r = 0; r < RANKS; r++) {
+        assert_int_equal(bytes[r].size, sizeof own[r]);
+        assert_memory_equal(bytes[r].data, own[r], sizeof own[r]);
+        gb_free(bytes[r].data);
+    }
+}
+
 static void copies_and_snapshots_are_of_all_ranks(void **unused) {
     (void)unused;
     static tiny_logits expected[LENGTH], found[LENGTH];
@@ -174,6 +218,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(logits_have_the_same_bits),
         cmocka_unit_test(saved_states_do_not_depend_on_ranks),
+        cmocka_unit_test(rows_of_codes_are_cut_by_heads),
         cmocka_unit_test(copies_and_snapshots_are_of_all_ranks),
         cmocka_unit_test(heads_that_are_not_divided_are_refused),
         cmocka_unit_test(a_rank_that_cannot_be_made_is_named),

@@ -87,15 +87,16 @@ static gb_shape own_shape(const gb_emitter *e, const gb_type *type, const gb_sha
     return shape;
 }
 
-/* One that is needed whole and in part, such as an embedding that is the head too, is there twice. */
+/* One that is needed whole and in part, such as an embedding that is the head too, is there twice, the second
+ * time with its number. */
 static gb_ref build_constant(gb_emitter *e, const gb_constant *constant, bool is_there,
                              const gb_shard *shard) {
     const gb_shape shape = own_shape(e, &constant->type, shard);
     char name[512];
-    snprintf(name, sizeof name, "%s%s", constant->name,
-             !is_there                ? ""
-             : shard->dim == GB_WHOLE ? " (whole)"
-                                      : " (part)");
+    if (is_there)
+        snprintf(name, sizeof name, "%s (%zu)", constant->name, e->constant_count);
+    else
+        snprintf(name, sizeof name, "%s", constant->name);
     return constant->type.dtype == GB_QUANTIZED
                ? gb_build_quantized(e->builder, name, &constant->format, shape.rank, shape.dims)
                : gb_build_constant(e->builder, name, constant->type.dtype, shape.rank, shape.dims);

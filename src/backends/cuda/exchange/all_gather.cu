@@ -86,8 +86,9 @@ __device__ inline void begin(const gb_cuda_exchange &e) {
 /* ---- Sent ---------------------------------------------------------------------------------------------- */
 
 /* A block's words lie in the same place of the mailboxes each time, and blocks count their epochs by
- * themselves, so that no block waits for another of its own rank. Two parities are enough: who sends epoch n
- * has all of n - 1, which a peer sent after it had read n - 2. */
+ * themselves, so that no block waits for another of its own rank. Two parities are enough: a block sends
+ * epoch n after its launch of n - 1, which waited for the peer's, which began when that of n - 2 had ended.
+ */
 __device__ inline uint64_t *mail_of(const gb_cuda_exchange &e, uint32_t receiver, uint32_t sender,
                                     uint32_t epoch, uint32_t word) {
     return e.mail[receiver] + ((size_t)(epoch % 2) * e.ranks + sender) * GB_CUDA_MOST_MAIL + word;

@@ -17,7 +17,8 @@ extern "C" {
 #endif
 
 /* Words of 4 bytes that a rank's part has at most to go through mailboxes, by blocks of that many, and how
- * many blocks other parts take. All blocks of a launch run at once, since they wait for each other. */
+ * many blocks other parts take at most: so few that all run at once. A block waits for those of its number on
+ * other ranks alone. */
 enum {
     GB_CUDA_MAIL_BLOCK = 256,
     GB_CUDA_MAIL_BLOCKS = 64,
@@ -39,7 +40,8 @@ typedef struct gb_cuda_exchange {
 
 /* Reserves a rank's memory and shares addresses; arena is that of its steps' values. Every rank calls it at
  * the same time, with its device the thread's. Safe to destroy after a failure. Errors: MEMORY; UNSUPPORTED
- * (devices that do not reach each other's memory). */
+ * (devices that do not reach each other's memory, one that is given twice without CUDA_MODULE_LOADING=EAGER).
+ */
 gumbel_status gb_cuda_exchange_create(const gb_rank *rank, int device, void *arena,
                                       gb_cuda_exchange *exchange, gumbel_error *error);
 void gb_cuda_exchange_destroy(gb_cuda_exchange *exchange);
