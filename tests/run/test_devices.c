@@ -6,6 +6,7 @@
 #include "gumbel.h"
 #include "support/assertions.h"
 #include "support/backend.h"
+#include "support/checkpoints/qwen35_gguf.h"
 #include "support/paths.h"
 #include "support/temporary.h"
 
@@ -87,7 +88,7 @@ static gumbel_status new_engine(const gumbel_program *program, uint32_t devices,
                                      .backend = GUMBEL_TEST_BACKEND,
                                      .threads = 2,
                                      .slots = 2,
-                                     .max_context = 128,
+                                     .max_context = 96,
                                      .prefill_chunk = 16,
                                      .devices = numbers,
                                      .device_count = devices,
@@ -155,12 +156,11 @@ static bool check_devices(const gumbel_program *program, uint32_t devices, const
     return true;
 }
 
-/* By numbers of devices, how many programs ran on them. */
-static void check_program(const char *name, const char *recipe, unsigned ran[MOST_DEVICES + 1]) {
+/* Counts by numbers of devices how many programs ran on them. Closes the program; NULL is none. */
+static void check_program(gumbel_program *program, const char *name, unsigned ran[MOST_DEVICES + 1]) {
     static answers expected;
     gumbel_engine *engine = NULL;
     gumbel_error error;
-    gumbel_program *program = open_program(name, recipe);
     gumbel_program_info info = {.size = sizeof info};
     if (!program)
         return;
@@ -180,7 +180,7 @@ static void check_recipe(const char *recipe) {
     const size_t count = list_names(names);
     unsigned ran[MOST_DEVICES + 1] = {0};
     for (size_t i = 0; i < count; i++) {
-        check_program(names[i], recipe, ran);
+        check_program(open_program(names[i], recipe), names[i], ran);
         free(names[i]);
     }
     print_message("%s: %u programs, on 2 devices %u, on 3 %u, on 4 %u\n", recipe ? recipe : "as they are",
@@ -205,6 +205,29 @@ static void groups(void **unused) {
     check_recipe("int4-affine");
 }
 
+/* Value heads that lie tile by tile over the key heads, as converters to GGUF have them: a rank has some of
+ * every tile. */
+static void tiled_heads(void **unused) {
+    (void)unused;
+    unsigned ran[MOST_DEVICES + 1] = {0};
+    gumbel_program *program = NULL;
+    gumbel_error error;
+    char gguf[512];
+    if (!is_cpu())
+        skip();
+    gb_program *weights = random_qwen35();
+    snprintf(gguf, sizeof gguf, "%s", temporary_path("devices.gguf"));
+    write_qwen35_blocks(weights, GB_BLOCK_Q8_0, false, gguf);
+    gb_program_destroy(weights);
+    const char *path = temporary_path("devices.gumbel");
+    const gumbel_export_options options = {.size = sizeof options};
+    assert_ok(gumbel_export(gguf, path, &options, &error), &error);
+    assert_ok(gumbel_program_open(path, &program, &error), &error);
+    check_program(program, "tiled heads", ran);
+    print_message("tiled heads: on 2 devices %u, on 3 %u, on 4 %u\n", ran[2], ran[3], ran[4]);
+    assert_int_equal(ran[2], 1);
+}
+
 /* Ranks that share a device do so with kernels that are loaded already. */
 int main(void) {
     setenv("CUDA_MODULE_LOADING", "EAGER", 1);
@@ -212,6 +235,7 @@ int main(void) {
         cmocka_unit_test(floats),
         cmocka_unit_test(exact_sums),
         cmocka_unit_test(groups),
+        cmocka_unit_test(tiled_heads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
