@@ -7,7 +7,8 @@
 /* Values are placed in execution order: each result takes the smallest hole that holds it, and a value's
  * bytes become a hole after the last step that reads it. A step's results never overlap its operands. The
  * order of the list counts also over the branches of an `if`; that keeps a value a little longer than some
- * paths need, never shorter. */
+ * paths need, never shorter. What ranks exchange has its place from the exchange before on
+ * (gb_plan_exchange_before). */
 
 enum { ALIGNMENT = 64 };
 
@@ -142,10 +143,40 @@ static gumbel_status release(placer *p, uint32_t s, gb_ref value, gumbel_error *
     return give_back(p, place->offset, place->size, error);
 }
 
-static gumbel_status take_results(placer *p, uint32_t s, gumbel_error *error) {
-    const gb_step *step = &p->plan->steps[s];
+static bool is_exchange(const gb_step *step) {
+    return step->kind == GB_STEP_NODE && step->node->op == GB_OP_ALL_GATHER;
+}
+
+uint32_t gb_plan_exchange_before(const gb_plan *plan, uint32_t step) {
+    for (uint32_t s = step; s-- > 0;) {
+        const gb_step *before = &plan->steps[s];
+        if (before->kind == GB_STEP_BRANCH || before->kind == GB_STEP_JUMP)
+            return step;
+        if (is_exchange(before) && (!before->needs_rows || plan->steps[step].needs_rows))
+            return s;
+    }
+    return step;
+}
+
+static gumbel_status take_values(placer *p, const gb_step *step, gumbel_error *error) {
     for (uint32_t i = 0; i < step->result_count; i++)
         GB_TRY(take_value(p, step->results[i], error));
+    return GUMBEL_OK;
+}
+
+/* The results of exchanges before which that one is the last. */
+static gumbel_status take_exchanged(placer *p, uint32_t exchange, gumbel_error *error) {
+    const gb_plan *plan = p->plan;
+    for (uint32_t s = exchange + 1; s < plan->step_count; s++)
+        if (is_exchange(&plan->steps[s]) && gb_plan_exchange_before(plan, s) == exchange)
+            GB_TRY(take_values(p, &plan->steps[s], error));
+    return GUMBEL_OK;
+}
+
+static gumbel_status take_results(placer *p, uint32_t s, gumbel_error *error) {
+    GB_TRY(take_values(p, &p->plan->steps[s], error));
+    if (is_exchange(&p->plan->steps[s]))
+        GB_TRY(take_exchanged(p, s, error));
     for (uint32_t i = 0; i < p->plan->buffer_count; i++) {
         gb_plan_buffer *buffer = &p->plan->buffers[i];
         if (buffer->first == s)

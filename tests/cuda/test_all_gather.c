@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Gathers of two to four ranks, threads with a device each: parts that are sent and parts that are read where
- * they lie, one after the other, and a rank that does not come.
+ * Gathers of two to four ranks, threads with a device each: parts that are sent, read where they lie and
+ * written where they are wanted, one after the other; rounded rows; and a rank that does not come.
  */
 #include "backends/cuda/exchange/exchange.h"
+#include "backends/cuda/lowering/steps.h"
 #include "backends/threads/team.h"
 #include "cuda/launching.h"
 #include "support/assertions.h"
 
-enum { MOST_RANKS = 4, ARENA_FLOATS = 3 << 18, ROUNDS = 3 };
+enum { MOST_RANKS = 4, ARENA_FLOATS = 3 << 19, ROUNDS = 3 };
 
 /* One gather. */
 typedef struct shape {
@@ -71,15 +72,20 @@ static void gather(const shape *s, gb_rank rank, const gb_cuda_exchange *exchang
     for (size_t i = 0; i < count; i++)
         own[i] = number(rank.index, round, i);
     assert_cuda(cudaMemcpyAsync(arena, own, count * sizeof *own, cudaMemcpyHostToDevice, stream));
-    const gb_cuda_tensor x = tensor_at(arena, s, 1), y = tensor_at(arena + ARENA_FLOATS / 4, s, rank.count);
+    const gb_cuda_tensor x = tensor_at(arena, s, 1),
+                         y = tensor_at(arena + ARENA_FLOATS / 4 * (1 + round % 2), s, rank.count);
     gb_node node = {
         .op = GB_OP_ALL_GATHER,
         .attribute_count = 2,
         .attributes = {gb_int(GB_ATTRIBUTE_RANKS, rank.count), gb_int(GB_ATTRIBUTE_SECTIONS, s->sections)}};
     gb_cuda_scratch scratch = {.exchange = exchange};
     gb_cuda_launch_list launches = {0};
-    gb_cuda_all_gather(&(gb_cuda_call){
-        .node = &node, .operands = {&x}, .results = {&y}, .scratch = &scratch, .launches = &launches});
+    gb_cuda_all_gather(&(gb_cuda_call){.node = &node,
+                                       .operands = {&x},
+                                       .results = {&y},
+                                       .scratch = &scratch,
+                                       .launches = &launches,
+                                       .is_free_since_exchange = round % 2});
     assert_cuda(gb_cuda_launch_list_run(&launches, stream));
     /* The next gather's input takes the place of this one's while others may still read it. */
     assert_cuda(
@@ -116,7 +122,9 @@ static void run_rank(void *user, unsigned index) {
     gumbel_error error;
     assert_cuda(cudaSetDevice(device));
     const memory m = new_memory();
-    assert_ok(gb_cuda_exchange_create(&rank, device, m.arena, &exchange, &error), &error);
+    assert_ok(
+        gb_cuda_exchange_create(&rank, device, m.arena, ARENA_FLOATS * sizeof(float), &exchange, &error),
+        &error);
     g->work(rank, &exchange, &m);
     gb_rank_meet(&rank); /* nobody reads the arena any more */
     gb_cuda_exchange_destroy(&exchange);
@@ -140,6 +148,86 @@ static void run_group(group *g) {
     gb_team_destroy(team);
     gb_meeting_destroy(g->meeting);
 }
+
+/* ---- Rounded rows -------------------------------------------------------------------------------------- */
+
+/* More than there are blocks for (that once: it takes the emulated device long), those of a prompt, and few
+ * that several blocks share. */
+static const shape rounded_shapes[] = {{2, {GB_CUDA_ROW_BLOCKS + 1, 128}, 1},
+                                       {2, {3, 128}, 1},
+                                       {2, {70, 256}, 1},
+                                       {2, {2, 4096}, 1},
+                                       {2, {17, 4224}, 1}};
+enum { ROUNDED_SHAPES = sizeof rounded_shapes / sizeof *rounded_shapes, LAYOUTS = 2 };
+
+/* Enqueues the rounding of rows of which a rank has these columns, whole ones where it is alone. */
+static void round_rows(const gb_cuda_tensor *x, const gb_cuda_tensor *y, gb_rank rank,
+                       const gb_cuda_exchange *exchange, gb_cuda_prepared *rows, cudaStream_t stream) {
+    gb_node node = {.op = GB_OP_ALL_GATHER,
+                    .attribute_count = 2,
+                    .attributes = {gb_int(GB_ATTRIBUTE_RANKS, rank.count), gb_int(GB_ATTRIBUTE_SECTIONS, 1)}};
+    gb_cuda_scratch scratch = {.exchange = exchange};
+    gb_cuda_launch_list launches = {0};
+    const gb_cuda_call call = {.node = &node,
+                               .operands = {x},
+                               .results = {y},
+                               .scratch = &scratch,
+                               .epilogue = rows,
+                               .launches = &launches};
+    const gb_cuda_call *const part = &call;
+    rows->as = y;
+    assert_true(gb_cuda_gather_has_epilogue(&(gb_cuda_problem){.parts = &part, .count = 1}));
+    gb_cuda_all_gather_rounded(&call);
+    assert_cuda(gb_cuda_launch_list_run(&launches, stream));
+    assert_cuda(cudaStreamSynchronize(stream));
+    gb_cuda_launch_list_destroy(&launches);
+}
+
+/* Both ways lie in the arena: the rows of all ranks, those that were rounded whole, and the inputs. */
+static void round_both_ways(const shape *s, gb_rank rank, const gb_cuda_exchange *exchange, const memory *m,
+                            gb_cuda_layout layout) {
+    float *const of_ranks = m->arena, *const alone = m->arena + ARENA_FLOATS / 4,
+                 *const own = m->arena + ARENA_FLOATS / 2;
+    const size_t width = s->dims[1], count = elements_of(s), bytes = ARENA_FLOATS / 4 * sizeof(float);
+    const gb_cuda_tensor part = tensor_at(own, s, 1), whole = tensor_at(own + count, s, rank.count);
+    gb_cuda_prepared rows = {.layout = layout, .rotation = 128, .data = of_ranks};
+    for (size_t i = 0; i < count * rank.count; i++) {
+        const size_t row = i / (width * rank.count), column = i % (width * rank.count);
+        const float value = (float)((i * 2654435761u >> 9) % 2001) - 1000.0f;
+        m->host[count + i] = value;
+        if (column / width == rank.index)
+            m->host[row * width + column % width] = value;
+    }
+    assert_true(count * (rank.count + 1) <= ARENA_FLOATS / 2);
+    assert_cuda(cudaMemsetAsync(m->arena, 0, 2 * bytes, m->stream));
+    assert_cuda(cudaMemcpyAsync(own, m->host, count * (rank.count + 1) * sizeof(float),
+                                cudaMemcpyHostToDevice, m->stream));
+    assert_cuda(cudaStreamSynchronize(m->stream));
+    gb_rank_meet(&rank); /* nobody clears what another has written */
+    round_rows(&part, &whole, rank, exchange, &rows, m->stream);
+    rows.data = alone;
+    round_rows(&whole, &whole, rank, NULL, &rows, m->stream);
+    assert_cuda(cudaMemcpyAsync(m->host, m->arena, 2 * bytes, cudaMemcpyDeviceToHost, m->stream));
+    assert_cuda(cudaStreamSynchronize(m->stream));
+    if (memcmp(m->host, m->host + ARENA_FLOATS / 4, bytes) != 0)
+        fail_msg("rank %u of %u: %zu rows of %zu columns each differ", rank.index, rank.count, s->dims[0],
+                 width);
+    gb_rank_meet(&rank);
+}
+
+static void round_all(gb_rank rank, gb_cuda_exchange *exchange, const memory *m) {
+    for (unsigned i = rank.count == 2 ? 1 : LAYOUTS; i < ROUNDED_SHAPES * LAYOUTS; i++)
+        round_both_ways(&rounded_shapes[i / LAYOUTS], rank, exchange, m,
+                        i % LAYOUTS ? GB_CUDA_BYTES_BY_LANES : GB_CUDA_BYTES_SWIZZLED);
+}
+
+static void rows_are_rounded_as_alone(void **unused) {
+    (void)unused;
+    for (uint32_t ranks = 2; ranks <= MOST_RANKS; ranks++)
+        run_group(&(group){.ranks = ranks, .work = round_all});
+}
+
+/* ---- Tests --------------------------------------------------------------------------------------------- */
 
 static void all_ranks_get_all_parts(void **unused) {
     (void)unused;
@@ -175,6 +263,7 @@ int main(void) {
     setenv("CUDA_MODULE_LOADING", "EAGER", 1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_ranks_get_all_parts),
+        cmocka_unit_test(rows_are_rounded_as_alone),
         cmocka_unit_test(who_waits_can_be_stopped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

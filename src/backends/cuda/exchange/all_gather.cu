@@ -4,14 +4,13 @@
  * that it is there (the LL protocol of NCCL; Hu et al., Demystifying NCCL, 2025). Large ones are read where
  * they lie, between two rounds of flags.
  */
-#include "backends/cuda/device/device.cuh"
-#include "backends/cuda/exchange/exchange.h"
+#include "backends/cuda/exchange/exchange.cuh"
 
 using namespace gb_cuda;
 
 namespace {
 
-enum { THREADS = 512, LOADS = 4 /* in flight */, LOOKS = 1 << 12 /* between looks at whether to stop */ };
+enum { THREADS = 512, LOADS = 4 /* in flight */ };
 
 /* One rank's part as runs of `width` numbers: run i goes to run i * ranks + rank of y. A step has too few
  * tokens for parts of 2^32 numbers. */
@@ -25,55 +24,6 @@ struct gathering {
 __device__ inline size_t place_of(const gathering &g, uint32_t rank, uint32_t ranks, size_t i) {
     const uint32_t run = (uint32_t)i / g.width;
     return i + ((size_t)run * (ranks - 1) + rank) * g.width;
-}
-
-/* ---- Words that other devices write -------------------------------------------------------------------- */
-
-__device__ inline void send(uint64_t *to, uint32_t epoch, uint32_t word) {
-    const uint64_t both = (uint64_t)epoch << 32 | word;
-#if defined(__CUDACC__)
-    asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(to), "l"(both) : "memory");
-#else
-    atomicExch(to, both);
-#endif
-}
-
-__device__ inline uint64_t received(const uint64_t *at) {
-#if defined(__CUDACC__)
-    uint64_t both;
-    asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(both) : "l"(at) : "memory");
-    return both;
-#else
-    return atomicOr(const_cast<uint64_t *>(at), (uint64_t)0);
-#endif
-}
-
-__device__ inline void raise(uint32_t *flag, uint32_t epoch) {
-#if defined(__CUDACC__)
-    asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(flag), "r"(epoch) : "memory");
-#else
-    atomicExch(flag, epoch);
-#endif
-}
-
-__device__ inline uint32_t seen(const uint32_t *flag) {
-#if defined(__CUDACC__)
-    uint32_t epoch;
-    asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(epoch) : "l"(flag) : "memory");
-    return epoch;
-#else
-    return atomicOr(const_cast<uint32_t *>(flag), 0u);
-#endif
-}
-
-/* Whether to go on waiting, after so many looks. */
-__device__ inline bool may_wait(const gb_cuda_exchange &e, uint32_t looks) {
-#if defined(__CUDACC__)
-    return looks % LOOKS != 0 || *e.stops[e.rank] == 0;
-#else
-    emulated::give_way_to_others();
-    return looks > 0 && *e.stops[e.rank] == 0;
-#endif
 }
 
 __device__ inline void begin(const gb_cuda_exchange &e) {
@@ -106,13 +56,9 @@ __global__ void __launch_bounds__(GB_CUDA_MAIL_BLOCK)
                 send(mail_of(e, r, e.rank, epoch, word), epoch, gb_float_bits(own));
         g.y[place_of(g, e.rank, e.ranks, word)] = own;
         for (uint32_t r = 0; r < e.ranks; r++) {
-            const uint64_t *from = mail_of(e, e.rank, r, epoch, word);
-            uint64_t both = r != e.rank ? received(from) : 0;
-            for (uint32_t looks = 1; r != e.rank && (uint32_t)(both >> 32) != epoch && may_wait(e, looks);
-                 looks++)
-                both = received(from);
             if (r != e.rank)
-                g.y[place_of(g, r, e.ranks, word)] = gb_float_from_bits((uint32_t)both);
+                g.y[place_of(g, r, e.ranks, word)] =
+                    gb_float_from_bits(receive<false>(e, mail_of(e, e.rank, r, epoch, word), epoch));
         }
     }
     __syncthreads();
@@ -195,16 +141,60 @@ __global__ void __launch_bounds__(THREADS)
         *counter = epoch;
 }
 
+/* ---- Written where they are wanted --------------------------------------------------------------------- */
+
+/* All ranks' y lie alike in their arenas, and have been free since the exchange before, which all have come
+ * to. */
+template <typename T>
+__global__ void __launch_bounds__(THREADS)
+    all_gather_written(GB_GRID_CONSTANT gb_cuda_exchange e, GB_GRID_CONSTANT gathering g) {
+    constexpr size_t EACH = sizeof(T) / sizeof(float);
+    uint32_t *const counter = e.epochs + GB_CUDA_MAIL_BLOCKS + blockIdx.x;
+    begin(e);
+    const uint32_t epoch = *counter + 1;
+    const T *from = reinterpret_cast<const T *>(g.x);
+    const size_t count = g.count / EACH, stride = (size_t)gridDim.x * THREADS;
+    for (size_t first = (size_t)blockIdx.x * THREADS + threadIdx.x; first < count; first += LOADS * stride) {
+        T values[LOADS] = {};
+#pragma unroll
+        for (unsigned i = 0; i < LOADS; i++)
+            if (first + i * stride < count)
+                values[i] = from[first + i * stride];
+#pragma unroll
+        for (unsigned i = 0; i < LOADS; i++) {
+            if (first + i * stride >= count)
+                continue;
+            T *own = reinterpret_cast<T *>(g.y + place_of(g, e.rank, e.ranks, (first + i * stride) * EACH));
+            for (uint32_t r = 1; r <= e.ranks; r++)
+                *at_rank(e, (e.rank + r) % e.ranks, own) = values[i];
+        }
+    }
+    meet(e, 1, epoch);
+    if (threadIdx.x == 0)
+        *counter = epoch;
+}
+
 } // namespace
 
-static void add_parts(gb_cuda_launch_list *list, const gb_cuda_exchange &e, const gathering &g) {
+/* Whether memory of that many bytes lies in the arena. */
+static bool is_in_arena(const gb_cuda_exchange &e, const void *memory, size_t size) {
+    const uint8_t *first = static_cast<const uint8_t *>(memory), *arena = e.arenas[e.rank];
+    return first >= arena && first + size <= arena + e.arena_bytes;
+}
+
+static void add_parts(const gb_cuda_call *call, const gb_cuda_exchange &e, const gathering &g) {
     const bool has_quads = g.width % 4 == 0 && reinterpret_cast<uintptr_t>(g.x) % sizeof(float4) == 0 &&
                            reinterpret_cast<uintptr_t>(g.y) % sizeof(float4) == 0;
     const size_t loads = g.count / (has_quads ? 4 : 1), blocks = blocks_for(loads, THREADS);
     const size_t most = GB_CUDA_EXCHANGE_BLOCKS;
     const unsigned grid = (unsigned)(blocks < most ? blocks : most);
-    add_launch(list, "all_gather_parts", has_quads ? all_gather_parts<float4> : all_gather_parts<float>, grid,
-               THREADS, 0, e, g);
+    if (call->is_free_since_exchange && is_in_arena(e, g.y, e.ranks * g.count * sizeof(float)))
+        add_launch(call->launches, "all_gather_written",
+                   has_quads ? all_gather_written<float4> : all_gather_written<float>, grid, THREADS, 0, e,
+                   g);
+    else
+        add_launch(call->launches, "all_gather_parts",
+                   has_quads ? all_gather_parts<float4> : all_gather_parts<float>, grid, THREADS, 0, e, g);
 }
 
 void gb_cuda_all_gather(const gb_cuda_call *call) {
@@ -219,5 +209,13 @@ void gb_cuda_all_gather(const gb_cuda_call *call) {
         add_launch(call->launches, "all_gather_mail", all_gather_mail,
                    blocks_for(g.count, GB_CUDA_MAIL_BLOCK), GB_CUDA_MAIL_BLOCK, 0, *e, g);
     else
-        add_parts(call->launches, *e, g);
+        add_parts(call, *e, g);
+}
+
+void gb_cuda_gather(const gb_cuda_problem *problem) {
+    const gb_cuda_call *call = problem->parts[0];
+    if (call->epilogue)
+        gb_cuda_all_gather_rounded(call);
+    if (!call->epilogue || gb_cuda_is_live(problem, 0))
+        gb_cuda_all_gather(call);
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum {
-    EPOCHS = GB_CUDA_MAIL_BLOCKS + GB_CUDA_EXCHANGE_BLOCKS,
+    EPOCHS = GB_CUDA_MAIL_BLOCKS + GB_CUDA_EXCHANGE_BLOCKS + GB_CUDA_ROW_BLOCKS,
     ALIGNMENT = 256 /* of what the device reads in lines */
 };
 
@@ -15,14 +15,34 @@ static uint64_t mail_bytes(uint32_t ranks) {
     return 2ull * ranks * GB_CUDA_MOST_MAIL * sizeof(uint64_t);
 }
 
-static uint64_t flag_bytes(uint32_t ranks) {
-    const uint64_t size = 2ull * ranks * GB_CUDA_EXCHANGE_BLOCKS * sizeof(uint32_t);
+static uint64_t box_bytes(uint32_t ranks) {
+    return 2ull * ranks * GB_CUDA_ROW_BLOCKS * sizeof(uint64_t);
+}
+
+static uint64_t aligned(uint64_t size) {
     return (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+static uint64_t flag_bytes(uint32_t ranks) {
+    return aligned(2ull * ranks * GB_CUDA_EXCHANGE_BLOCKS * sizeof(uint32_t));
+}
+
+/* Behind one another: mailboxes, boxes, flags, epochs, the copy of the struct. */
+static uint64_t flags_at(uint32_t ranks) {
+    return mail_bytes(ranks) + box_bytes(ranks);
+}
+
+static uint64_t epochs_at(uint32_t ranks) {
+    return flags_at(ranks) + flag_bytes(ranks);
+}
+
+static uint64_t copy_at(uint32_t ranks) {
+    return epochs_at(ranks) + aligned(EPOCHS * sizeof(uint32_t));
 }
 
 /* One block of zeros, so that no epoch is found before it was sent. */
 static gumbel_status reserve(uint32_t ranks, gb_cuda_exchange *e, gumbel_error *error) {
-    const uint64_t size = mail_bytes(ranks) + flag_bytes(ranks) + EPOCHS * sizeof(uint32_t);
+    const uint64_t size = copy_at(ranks) + sizeof *e;
     void *memory, *stops;
     GB_TRY(gb_cuda_allocate(size, "exchanges with other devices", &memory, error));
     e->mail[e->rank] = memory;
@@ -56,7 +76,8 @@ static void take_addresses(uint32_t rank, const introduction *of, gb_cuda_exchan
     e->arenas[rank] = of->arena;
     e->stops[rank] = of->stops;
     e->mail[rank] = (uint64_t *)(void *)of->memory;
-    e->flags[rank] = (uint32_t *)(void *)(of->memory + mail_bytes(e->ranks));
+    e->boxes[rank] = (uint64_t *)(void *)(of->memory + mail_bytes(e->ranks));
+    e->flags[rank] = (uint32_t *)(void *)(of->memory + flags_at(e->ranks));
 }
 
 /* A kernel that is loaded when it is first launched waits for those that run on its device, and one of these
@@ -80,6 +101,14 @@ static gumbel_status meet(const introduction *own, uint32_t rank, const introduc
     return check_shared(own->device, error);
 }
 
+static gumbel_status copy_to_device(gb_cuda_exchange *e, uint8_t *memory, gumbel_error *error) {
+    e->epochs = (uint32_t *)(void *)(memory + epochs_at(e->ranks));
+    e->on_device = (gb_cuda_exchange *)(void *)(memory + copy_at(e->ranks));
+    GB_TRY(gb_cuda_check(cudaMemcpy(e->on_device, e, sizeof *e, cudaMemcpyHostToDevice),
+                         "copying addresses of other devices", error));
+    return gb_cuda_check(cudaDeviceSynchronize(), "copying addresses of other devices", error);
+}
+
 static gumbel_status connect(const gb_rank *rank, int device, uint8_t *arena, gb_cuda_exchange *e,
                              gumbel_error *error) {
     introduction own = {device, (uint8_t *)e->mail[rank->index], arena, e->stops[rank->index]};
@@ -89,13 +118,14 @@ static gumbel_status connect(const gb_rank *rank, int device, uint8_t *arena, gb
         return gb_rank_broken(rank, error);
     for (uint32_t r = 0; r < rank->count && status == GUMBEL_OK; r++)
         status = meet(&own, r, all[r], e, error);
-    e->epochs = (uint32_t *)(void *)(own.memory + mail_bytes(e->ranks) + flag_bytes(e->ranks));
+    if (status == GUMBEL_OK)
+        status = copy_to_device(e, own.memory, error);
     return gb_rank_agree(rank, status, error); /* and the introductions are read */
 }
 
-gumbel_status gb_cuda_exchange_create(const gb_rank *rank, int device, void *arena,
+gumbel_status gb_cuda_exchange_create(const gb_rank *rank, int device, void *arena, uint64_t arena_bytes,
                                       gb_cuda_exchange *exchange, gumbel_error *error) {
-    *exchange = (gb_cuda_exchange){.rank = rank->index, .ranks = rank->count};
+    *exchange = (gb_cuda_exchange){.rank = rank->index, .ranks = rank->count, .arena_bytes = arena_bytes};
     GB_TRY(gb_rank_agree(rank, reserve(rank->count, exchange, error), error));
     return connect(rank, device, arena, exchange, error);
 }

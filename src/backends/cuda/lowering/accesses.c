@@ -26,7 +26,9 @@ static bool has_prepared_input(const gb_cuda_step *step) {
 /* A delta net works in its result's memory before it is done. */
 static bool is_left_out(const gb_cuda_step *step, const gb_cuda_tensor *result) {
     const gb_fused *fused = step->step->fused;
-    if (!fused || fused->kind == GB_FUSED_DELTA)
+    if (!fused)
+        return step->problem.live == 0;
+    if (fused->kind == GB_FUSED_DELTA)
         return false;
     for (uint32_t p = 0; p < step->problem.count; p++)
         if (step->calls[p].results[0] == result)

@@ -123,6 +123,7 @@ typedef struct gb_cuda_call {
     bool prepares_input;              /* no launch before has stored it */
     const gb_cuda_prepared *epilogue; /* where result 0 is prepared, too; NULL: nowhere */
     gb_cuda_launch_list *launches;    /* to which its launches are added */
+    bool is_free_since_exchange;      /* of an all_gather: its results' memory, since the one before */
 } gb_cuda_call;
 
 /* What a step of a plan computes: a node's call, or those of a fused step's parts. */

@@ -52,6 +52,8 @@ static const gb_cuda_kernel multiply[] = {
     {.name = "multiply", .describe = describe_multiply, .has_epilogue = always}};
 static const gb_cuda_kernel rms_norm[] = {
     {.name = "rms_norm", .describe = describe_rms_norm, .has_epilogue = norms_whole_rows}};
+static const gb_cuda_kernel all_gather[] = {
+    {.name = "all_gather", .describe = gb_cuda_gather, .has_epilogue = gb_cuda_gather_has_epilogue}};
 
 static gb_cuda_registry registry_of_op(gb_op op) {
     switch (op) {
@@ -71,6 +73,8 @@ static gb_cuda_registry registry_of_op(gb_op op) {
         return REGISTRY(multiply);
     case GB_OP_RMS_NORM:
         return REGISTRY(rms_norm);
+    case GB_OP_ALL_GATHER:
+        return REGISTRY(all_gather);
     case GB_OP_SPLIT_HEADS:
     case GB_OP_MERGE_HEADS:
     case GB_OP_IF:

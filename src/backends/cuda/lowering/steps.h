@@ -10,6 +10,12 @@
 /* elementwise.cu: copies operand 0 to result 0. */
 void gb_cuda_move(const gb_cuda_call *call);
 
+/* all_gather.cu, all_gather_rounded.cu: an all_gather, whose epilogue rounds rows before they are exchanged.
+ */
+void gb_cuda_gather(const gb_cuda_problem *problem);
+bool gb_cuda_gather_has_epilogue(const gb_cuda_problem *problem);
+void gb_cuda_all_gather_rounded(const gb_cuda_call *call);
+
 /* Counts of tokens that a sample step reads at once. */
 enum { GB_CUDA_COUNTS_TOGETHER = 2048 };
 

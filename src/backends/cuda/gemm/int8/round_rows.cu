@@ -78,7 +78,7 @@ static __global__ void __launch_bounds__(ROUND_WARPS *WARP) run_round_rows(round
         if (first + begin < all)
             sum += store_codes<LANE_COLUMNS>(r.how.to, row, first + begin, by, again);
     }
-    sum = sum_of_row<SHARES>(sum);
+    sum = sum_of_shares<SHARES>(sum_of_block(sum));
     if (threadIdx.x == 0 && blockIdx.x % SHARES == 0) {
         r.how.to.scales[row] = r.how.scale(by.scale);
         r.how.to.sums[row] = sum;
@@ -114,7 +114,7 @@ static row_rounding rounding_into(const gb_cuda_prepared *prepared) {
     const size_t columns = prepared->as->dims[prepared->as->rank - 1],
                  rows = gb_cuda_elements(prepared->as) / columns;
     return {gb_cuda_place_int8_rows(static_cast<uint8_t *>(prepared->data), prepared->layout, rows, columns),
-            prepared->rotation, gb_hadamard_scale(prepared->rotation)};
+            prepared->rotation, gb_hadamard_scale(prepared->rotation), nullptr, 0};
 }
 
 gb_cuda_prepared gb_cuda_int8_input_of(const gb_cuda_call *product, gb_cuda_layout layout) {

@@ -12,6 +12,7 @@
 #ifndef GUMBEL_BACKENDS_CUDA_GEMM_INT8_ROWS_CUH
 #define GUMBEL_BACKENDS_CUDA_GEMM_INT8_ROWS_CUH
 
+#include "backends/cuda/exchange/exchange.h"
 #include "backends/cuda/gemm/row_lists.cuh"
 
 namespace gb_cuda {
@@ -33,8 +34,10 @@ struct int8_rows {
 /* How rows are rounded, and where they are stored. */
 struct row_rounding {
     int8_rows to;
-    unsigned rotation; /* 0: none */
-    float factor;      /* of the scales */
+    unsigned rotation;             /* 0: none */
+    float factor;                  /* of the scales */
+    const gb_cuda_exchange *ranks; /* which have the other columns; on the device; NULL: there are none */
+    unsigned first;                /* of the row's columns that this rank has; 128 divides it */
 
     __host__ __device__ bool is_there() const { /* before there is memory, too */
         return to.padded_rows > 0;

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * all_gather of rows that a product wants rounded to 8 bits: each rank rounds its columns once the largest
+ * number of all ranks' is known, and writes the codes, a quarter of the bytes, where all want them.
+ */
+#include "backends/cuda/gemm/int8/round_parts.cuh"
+#include "backends/cuda/lowering/activations.h"
+
+using namespace gb_cuda;
+
+enum { PARTS_OF_ROW = 3 /* of a block's threads */, SHARED_DEVICE_BLOCKS = 128 };
+
+struct own_columns {
+    const float *x; /* [rows, columns] */
+    unsigned rows, columns;
+    row_rounding how;
+    bool shares_device;
+};
+
+/* A block waits for that of its number on other ranks. Blocks begin in the order of their numbers, so that
+ * the first one that has not ended is running everywhere; ranks of one device have a part of its places. */
+template <int SHARES>
+static __global__ void __launch_bounds__(ROUND_WARPS *WARP)
+    run_all_gather_rounded(GB_GRID_CONSTANT own_columns own) {
+    constexpr int PARTS = SHARES > 1 ? 1 : (int)PARTS_OF_ROW;
+    arrive_in_cluster();
+    wait_alone();
+    if (!own.shares_device)
+        let_next_begin();
+    for (size_t row = blockIdx.x / SHARES; row < own.rows; row += gridDim.x / SHARES) {
+        row_part<LANE_COLUMNS> x[PARTS] = {};
+#pragma unroll
+        for (unsigned i = 0; i < PARTS; i++)
+            if (part_column<LANE_COLUMNS, SHARES>(i) < own.columns)
+                x[i].load(own.x + row * own.columns, part_column<LANE_COLUMNS, SHARES>(i));
+        round_parts<LANE_COLUMNS, PARTS, SHARES>(own.how, row, own.columns, x, true,
+                                                 blockIdx.x % SHARES == 0);
+    }
+}
+
+static unsigned columns_of(const gb_cuda_tensor *tensor) {
+    return (unsigned)tensor->dims[tensor->rank - 1];
+}
+
+bool gb_cuda_gather_has_epilogue(const gb_cuda_problem *problem) {
+    const gb_cuda_call *call = problem->parts[0];
+    const gb_cuda_prepared *rows = call->epilogue;
+    const unsigned columns = columns_of(call->operands[0]), most = PARTS_OF_ROW * ROUND_WARPS * WARP_COLUMNS;
+    return rows && gb_node_int(call->node, GB_ATTRIBUTE_RANKS) > 1 &&
+           gb_node_int(call->node, GB_ATTRIBUTE_SECTIONS) == 1 && gb_cuda_is_rounded(rows) &&
+           columns_of(rows->as) == columns_of(call->results[0]) && columns % INT8_BLOCK == 0 &&
+           columns <= most && (rows->rotation == 0 || columns % rows->rotation == 0);
+}
+
+/* Few rows are shared out as wide as they go; of many each has few threads, which wait at the same time. */
+static unsigned warps_for(const own_columns &own, unsigned shares) {
+    const unsigned parts = own.rows > 2 * WARP ? (unsigned)PARTS_OF_ROW : 1,
+                   warps = blocks_for(own.columns, (size_t)parts * shares * WARP_COLUMNS);
+    return warps < ROUND_WARPS ? warps : (unsigned)ROUND_WARPS;
+}
+
+void gb_cuda_all_gather_rounded(const gb_cuda_call *call) {
+    const gb_cuda_exchange *e = call->scratch->exchange;
+    const gb_cuda_tensor *x = call->operands[0];
+    own_columns own = {data_of<const float>(x), (unsigned)(gb_cuda_elements(x) / columns_of(x)),
+                       columns_of(x), gb_cuda_epilogue_rounding(call), e && e->shares_device};
+    own.how.ranks = e ? e->on_device : nullptr;
+    own.how.first = e ? e->rank * own.columns : 0;
+    const unsigned shares = shares_of_rows(own.rows, own.columns),
+                   most = own.shares_device ? (unsigned)SHARED_DEVICE_BLOCKS : (unsigned)GB_CUDA_ROW_BLOCKS,
+                   blocks = own.rows * shares;
+    add_clusters(call->launches, shares, "all_gather_rounded",
+                 shares > 1 ? run_all_gather_rounded<ROW_SHARES> : run_all_gather_rounded<1>,
+                 blocks < most ? blocks : most, warps_for(own, shares) * WARP, 0, own);
+}
