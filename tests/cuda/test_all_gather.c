@@ -122,9 +122,7 @@ static void run_rank(void *user, unsigned index) {
     gumbel_error error;
     assert_cuda(cudaSetDevice(device));
     const memory m = new_memory();
-    assert_ok(
-        gb_cuda_exchange_create(&rank, device, m.arena, ARENA_FLOATS * sizeof(float), &exchange, &error),
-        &error);
+    assert_ok(gb_cuda_exchange_create(&rank, device, m.arena, &exchange, &error), &error);
     g->work(rank, &exchange, &m);
     gb_rank_meet(&rank); /* nobody reads the arena any more */
     gb_cuda_exchange_destroy(&exchange);
@@ -173,6 +171,7 @@ static void round_rows(const gb_cuda_tensor *x, const gb_cuda_tensor *y, gb_rank
                                .results = {y},
                                .scratch = &scratch,
                                .epilogue = rows,
+                               .rounds_for_ranks = true,
                                .launches = &launches};
     const gb_cuda_call *const part = &call;
     rows->as = y;

@@ -264,11 +264,12 @@ static void describe_float(const gb_cuda_problem *problem) {
 
 static const gb_cuda_kernel kernels[] = {
     {"attention_decode", supports_decode, describe_decode, decode_scratch, decode_has_epilogue, nullptr,
+     false, false},
+    {"attention_wgmma", supports_wgmma, describe_wgmma, room_bytes, nullptr, nullptr, false, false},
+    {"attention_prefill", supports_prefill, describe_prefill, room_bytes, nullptr, nullptr, false, false},
+    {"attention_float_spans", is_few, describe_few_in_float, few_in_float_scratch, nullptr, nullptr, false,
      false},
-    {"attention_wgmma", supports_wgmma, describe_wgmma, room_bytes, nullptr, nullptr, false},
-    {"attention_prefill", supports_prefill, describe_prefill, room_bytes, nullptr, nullptr, false},
-    {"attention_float_spans", is_few, describe_few_in_float, few_in_float_scratch, nullptr, nullptr, false},
-    {"attention_float", nullptr, describe_float, float_scratch, nullptr, nullptr, false},
+    {"attention_float", nullptr, describe_float, float_scratch, nullptr, nullptr, false, false},
 };
 
 extern "C" const gb_cuda_registry gb_cuda_attention_kernels = {kernels, sizeof kernels / sizeof *kernels};

@@ -165,8 +165,8 @@ __global__ void __launch_bounds__(THREADS)
             if (first + i * stride >= count)
                 continue;
             T *own = reinterpret_cast<T *>(g.y + place_of(g, e.rank, e.ranks, (first + i * stride) * EACH));
-            for (uint32_t r = 1; r <= e.ranks; r++)
-                *at_rank(e, (e.rank + r) % e.ranks, own) = values[i];
+            store_at_others(e, own, values[i]);
+            *own = values[i];
         }
     }
     meet(e, 1, epoch);
@@ -174,13 +174,17 @@ __global__ void __launch_bounds__(THREADS)
         *counter = epoch;
 }
 
-} // namespace
-
-/* Whether memory of that many bytes lies in the arena. */
-static bool is_in_arena(const gb_cuda_exchange &e, const void *memory, size_t size) {
-    const uint8_t *first = static_cast<const uint8_t *>(memory), *arena = e.arenas[e.rank];
-    return first >= arena && first + size <= arena + e.arena_bytes;
+/* Behind launches that have written. */
+__global__ void all_gather_met(GB_GRID_CONSTANT gb_cuda_exchange e) {
+    uint32_t *const counter = e.epochs + GB_CUDA_MAIL_BLOCKS;
+    begin(e);
+    const uint32_t epoch = *counter + 1;
+    meet(e, 1, epoch);
+    if (threadIdx.x == 0)
+        *counter = epoch;
 }
+
+} // namespace
 
 static void add_parts(const gb_cuda_call *call, const gb_cuda_exchange &e, const gathering &g) {
     const bool has_quads = g.width % 4 == 0 && reinterpret_cast<uintptr_t>(g.x) % sizeof(float4) == 0 &&
@@ -188,7 +192,7 @@ static void add_parts(const gb_cuda_call *call, const gb_cuda_exchange &e, const
     const size_t loads = g.count / (has_quads ? 4 : 1), blocks = blocks_for(loads, THREADS);
     const size_t most = GB_CUDA_EXCHANGE_BLOCKS;
     const unsigned grid = (unsigned)(blocks < most ? blocks : most);
-    if (call->is_free_since_exchange && is_in_arena(e, g.y, e.ranks * g.count * sizeof(float)))
+    if (call->is_free_since_exchange)
         add_launch(call->launches, "all_gather_written",
                    has_quads ? all_gather_written<float4> : all_gather_written<float>, grid, THREADS, 0, e,
                    g);
@@ -205,6 +209,8 @@ void gb_cuda_all_gather(const gb_cuda_call *call) {
                          (uint32_t)(x->dims[x->rank - 1] / sections), gb_cuda_elements(x)};
     if (!e)
         gb_cuda_move(call); /* of a program that is not sharded, or is only described */
+    else if (call->is_stored_before)
+        add_launch(call->launches, "all_gather_met", all_gather_met, 1, WARP, 0, *e);
     else if (g.count <= GB_CUDA_MOST_MAIL)
         add_launch(call->launches, "all_gather_mail", all_gather_mail,
                    blocks_for(g.count, GB_CUDA_MAIL_BLOCK), GB_CUDA_MAIL_BLOCK, 0, *e, g);
@@ -214,7 +220,7 @@ void gb_cuda_all_gather(const gb_cuda_call *call) {
 
 void gb_cuda_gather(const gb_cuda_problem *problem) {
     const gb_cuda_call *call = problem->parts[0];
-    if (call->epilogue)
+    if (call->epilogue && !call->is_stored_before)
         gb_cuda_all_gather_rounded(call);
     if (!call->epilogue || gb_cuda_is_live(problem, 0))
         gb_cuda_all_gather(call);

@@ -8,7 +8,7 @@
 
 using namespace gb_cuda;
 
-enum { PARTS_OF_ROW = 3 /* of a block's threads */, SHARED_DEVICE_BLOCKS = 128 };
+enum { PARTS_OF_ROW = 3 /* of a block's threads */ };
 
 struct own_columns {
     const float *x; /* [rows, columns] */
@@ -17,8 +17,6 @@ struct own_columns {
     bool shares_device;
 };
 
-/* A block waits for that of its number on other ranks. Blocks begin in the order of their numbers, so that
- * the first one that has not ended is running everywhere; ranks of one device have a part of its places. */
 template <int SHARES>
 static __global__ void __launch_bounds__(ROUND_WARPS *WARP)
     run_all_gather_rounded(GB_GRID_CONSTANT own_columns own) {
@@ -64,11 +62,8 @@ void gb_cuda_all_gather_rounded(const gb_cuda_call *call) {
     const gb_cuda_tensor *x = call->operands[0];
     own_columns own = {data_of<const float>(x), (unsigned)(gb_cuda_elements(x) / columns_of(x)),
                        columns_of(x), gb_cuda_epilogue_rounding(call), e && e->shares_device};
-    own.how.ranks = e ? e->on_device : nullptr;
-    own.how.first = e ? e->rank * own.columns : 0;
-    const unsigned shares = shares_of_rows(own.rows, own.columns),
-                   most = own.shares_device ? (unsigned)SHARED_DEVICE_BLOCKS : (unsigned)GB_CUDA_ROW_BLOCKS,
-                   blocks = own.rows * shares;
+    const unsigned shares = shares_of_rows(own.rows, own.columns), blocks = own.rows * shares,
+                   most = gb_cuda_most_row_blocks(e);
     add_clusters(call->launches, shares, "all_gather_rounded",
                  shares > 1 ? run_all_gather_rounded<ROW_SHARES> : run_all_gather_rounded<1>,
                  blocks < most ? blocks : most, warps_for(own, shares) * WARP, 0, own);

@@ -123,9 +123,9 @@ static gumbel_status connect(const gb_rank *rank, int device, uint8_t *arena, gb
     return gb_rank_agree(rank, status, error); /* and the introductions are read */
 }
 
-gumbel_status gb_cuda_exchange_create(const gb_rank *rank, int device, void *arena, uint64_t arena_bytes,
+gumbel_status gb_cuda_exchange_create(const gb_rank *rank, int device, void *arena,
                                       gb_cuda_exchange *exchange, gumbel_error *error) {
-    *exchange = (gb_cuda_exchange){.rank = rank->index, .ranks = rank->count, .arena_bytes = arena_bytes};
+    *exchange = (gb_cuda_exchange){.rank = rank->index, .ranks = rank->count};
     GB_TRY(gb_rank_agree(rank, reserve(rank->count, exchange, error), error));
     return connect(rank, device, arena, exchange, error);
 }

@@ -20,6 +20,13 @@ __device__ inline T *at_rank(const gb_cuda_exchange &e, uint32_t rank, T *own) {
         e.arenas[rank] + (reinterpret_cast<uintptr_t>(own) - reinterpret_cast<uintptr_t>(e.arenas[e.rank])));
 }
 
+/* Stores what this rank has stored in the other ranks' arenas. */
+template <typename T>
+__device__ inline void store_at_others(const gb_cuda_exchange &e, T *own, const T &value) {
+    for (uint32_t r = 1; r < e.ranks; r++) /* each begins with another one */
+        *at_rank(e, (e.rank + r) % e.ranks, own) = value;
+}
+
 /* ---- Words that other devices write -------------------------------------------------------------------- */
 
 __device__ inline void send(uint64_t *to, uint32_t epoch, uint32_t word) {

@@ -36,19 +36,25 @@ typedef struct gb_cuda_exchange {
     uint32_t *flags[GB_MOST_RANKS]; /* [2, GB_CUDA_EXCHANGE_BLOCKS, ranks]: ready or done, block, sender */
     uint64_t *boxes[GB_MOST_RANKS]; /* [GB_CUDA_ROW_BLOCKS, 2, ranks]: block; largest, sum; sender */
     uint8_t *arenas[GB_MOST_RANKS]; /* of a step's values, which lie alike in all */
-    uint64_t arena_bytes;
     uint32_t *epochs; /* own: [GB_CUDA_MAIL_BLOCKS + GB_CUDA_EXCHANGE_BLOCKS + GB_CUDA_ROW_BLOCKS], exchanges
                          so far */
     struct gb_cuda_exchange *on_device;      /* a copy of this */
     volatile uint32_t *stops[GB_MOST_RANKS]; /* in pinned memory: not 0 ends all waiting of the rank */
 } gb_cuda_exchange;
 
-/* Reserves a rank's memory and shares addresses; arena is that of its steps' values, of so many bytes. Every
+/* How many blocks of threads a launch may have that exchange words by their numbers, each with that of its
+ * number on other ranks. Blocks begin in the order of their numbers, so that the first one that has not ended
+ * runs on all; ranks of one device have a part of its places. */
+static inline uint32_t gb_cuda_most_row_blocks(const gb_cuda_exchange *exchange) {
+    return exchange && exchange->shares_device ? GB_CUDA_EXCHANGE_BLOCKS : GB_CUDA_ROW_BLOCKS;
+}
+
+/* Reserves a rank's memory and shares addresses; arena is that of its steps' values. Every
  * rank calls it at the same time, with its device the thread's. Safe to destroy after a failure. Errors:
  * MEMORY; UNSUPPORTED (devices that do not reach each other's memory, one that is given twice without
  * CUDA_MODULE_LOADING=EAGER).
  */
-gumbel_status gb_cuda_exchange_create(const gb_rank *rank, int device, void *arena, uint64_t arena_bytes,
+gumbel_status gb_cuda_exchange_create(const gb_rank *rank, int device, void *arena,
                                       gb_cuda_exchange *exchange, gumbel_error *error);
 void gb_cuda_exchange_destroy(gb_cuda_exchange *exchange);
 

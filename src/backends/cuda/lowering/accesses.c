@@ -26,6 +26,10 @@ static bool has_prepared_input(const gb_cuda_step *step) {
 /* A delta net works in its result's memory before it is done. */
 static bool is_left_out(const gb_cuda_step *step, const gb_cuda_tensor *result) {
     const gb_fused *fused = step->step->fused;
+    for (uint32_t p = 0; p < step->problem.count; p++)
+        if (step->calls[p].results[0] == result &&
+            (step->calls[p].gathered || step->calls[p].is_stored_before))
+            return true;
     if (!fused)
         return step->problem.live == 0;
     if (fused->kind == GB_FUSED_DELTA)
@@ -37,6 +41,8 @@ static bool is_left_out(const gb_cuda_step *step, const gb_cuda_tensor *result) 
 }
 
 static void list_operands(const gb_cuda_lowered *lowered, gb_cuda_step *step) {
+    if (step->calls[0].is_stored_before)
+        return;
     for (uint32_t i = has_prepared_input(step); i < step->step->operand_count; i++)
         add(step, (gb_cuda_access){.tensor = step->problem.operands[i],
                                    .writes = changes(lowered->plan->program, step->step, i)});
@@ -56,7 +62,8 @@ static void list_prepared(gb_cuda_step *step) {
         const gb_cuda_call *call = &step->calls[p];
         if (call->input != input)
             add(step, (gb_cuda_access){.rows = call->input, .writes = call->prepares_input});
-        add(step, (gb_cuda_access){.rows = call->epilogue, .writes = true});
+        add(step, (gb_cuda_access){.rows = call->is_stored_before ? NULL : call->epilogue, .writes = true});
+        add(step, (gb_cuda_access){.tensor = call->gathered, .writes = true});
         input = call->input ? call->input : input;
     }
 }
@@ -71,7 +78,7 @@ bool gb_cuda_list_accesses(gb_cuda_lowered *lowered) {
     size_t most = 0;
     for (uint32_t s = 0; s < lowered->plan->step_count; s++) {
         const gb_cuda_step *step = &lowered->steps[s];
-        most += step->step->operand_count + step->step->result_count + 2 * (size_t)step->problem.count;
+        most += step->step->operand_count + step->step->result_count + 3 * (size_t)step->problem.count;
     }
     lowered->accesses = gb_allocate(most, sizeof *lowered->accesses);
     size_t first = 0;

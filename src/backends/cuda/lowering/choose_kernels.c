@@ -18,15 +18,11 @@ static const gb_node *product_of(const gb_step *step) {
                                                    : NULL;
 }
 
-static bool is_gather(const gb_step *step) {
-    return step->kind == GB_STEP_NODE && step->node->op == GB_OP_ALL_GATHER;
-}
-
 /* Whether kernels of a step have epilogues that store rows so: those that have whole rows round them. */
 static bool is_of_epilogues(const gb_cuda_prepared *prepared, const gb_step *step) {
     const gb_fused_kind kind = step->kind == GB_STEP_FUSED ? step->fused->kind : GB_FUSED_NONE;
     const bool has_whole_rows =
-        kind == GB_FUSED_NORMS || kind == GB_FUSED_GATED || kind == GB_FUSED_DELTA || is_gather(step);
+        kind == GB_FUSED_NORMS || kind == GB_FUSED_GATED || kind == GB_FUSED_DELTA || gb_cuda_is_gather(step);
     return prepared->layout <= GB_CUDA_BF16_PAIRS || (gb_cuda_is_rounded(prepared) && has_whole_rows);
 }
 
@@ -138,8 +134,6 @@ static void settle_step(gb_cuda_lowered *lowered, uint32_t s) {
     gb_cuda_step *step = &lowered->steps[s];
     const bool has_epilogue =
         step->kernel && step->kernel->has_epilogue && step->kernel->has_epilogue(&step->problem);
-    if (is_gather(step->step))
-        step->calls[0].is_free_since_exchange = gb_plan_exchange_before(lowered->plan, s) != s;
     for (uint32_t p = 0; p < step->problem.count; p++) {
         gb_cuda_call *call = &step->calls[p];
         if (call->epilogue && has_epilogue)
@@ -165,7 +159,7 @@ static bool step_reads(const gb_plan *plan, const gb_cuda_step *step, gb_ref sto
     return false;
 }
 
-static bool is_output(const gb_plan *plan, gb_ref storage) {
+bool gb_cuda_is_output(const gb_plan *plan, gb_ref storage) {
     for (uint32_t i = 0; i < plan->program->output_count; i++)
         if (plan->places[plan->program->outputs[i].value].storage == storage)
             return true;
@@ -174,7 +168,7 @@ static bool is_output(const gb_plan *plan, gb_ref storage) {
 
 static bool is_read(const gb_cuda_lowered *lowered, const gb_cuda_prepared *rows) {
     const gb_ref storage = gb_cuda_prepared_value_of(rows)->storage;
-    bool result = is_output(lowered->plan, storage);
+    bool result = gb_cuda_is_output(lowered->plan, storage);
     for (uint32_t s = 0; s < lowered->plan->step_count && !result; s++)
         result = step_reads(lowered->plan, &lowered->steps[s], storage, rows);
     return result;
@@ -183,7 +177,8 @@ static bool is_read(const gb_cuda_lowered *lowered, const gb_cuda_prepared *rows
 /* Whether an epilogue is of the last part, which no other part reads: it is stored only where it is live. */
 static bool ends_in_epilogue(const gb_step *step) {
     const gb_fused_kind kind = step->kind == GB_STEP_FUSED ? step->fused->kind : GB_FUSED_NONE;
-    return kind == GB_FUSED_NORMS || kind == GB_FUSED_GATED || kind == GB_FUSED_DELTA || is_gather(step);
+    return kind == GB_FUSED_NORMS || kind == GB_FUSED_GATED || kind == GB_FUSED_DELTA ||
+           gb_cuda_is_gather(step);
 }
 
 /* A value is twice or four times as large as its prepared rows, and storing it takes as much longer. */
@@ -208,6 +203,7 @@ gumbel_status gb_cuda_choose_kernels(gb_cuda_lowered *lowered, gumbel_error *err
         settle_step(lowered, s);
     for (uint32_t s = 0; s < lowered->plan->step_count; s++)
         leave_out_unread(lowered, &lowered->steps[s]);
+    gb_cuda_join_gathers(lowered);
     for (uint32_t i = 0; i < lowered->prepared_count; i++) {
         const gb_cuda_prepared_value *value = &lowered->prepared[i];
         GB_TRY(gb_plan_add_buffer(lowered->plan, value->first, value->last,

@@ -123,7 +123,12 @@ typedef struct gb_cuda_call {
     bool prepares_input;              /* no launch before has stored it */
     const gb_cuda_prepared *epilogue; /* where result 0 is prepared, too; NULL: nowhere */
     gb_cuda_launch_list *launches;    /* to which its launches are added */
-    bool is_free_since_exchange;      /* of an all_gather: its results' memory, since the one before */
+    /* Of an all_gather: its result's memory has been free since the exchange before, and the step that
+     * computes its operand stores it in all ranks' memory. Of that step: the all_gather's result, which it
+     * stores instead of its own, or whether its epilogue rounds what this rank has of rows. */
+    bool is_free_since_exchange, is_stored_before;
+    const gb_cuda_tensor *gathered;
+    bool rounds_for_ranks;
 } gb_cuda_call;
 
 /* What a step of a plan computes: a node's call, or those of a fused step's parts. */
@@ -150,6 +155,7 @@ typedef struct gb_cuda_kernel {
     gb_cuda_prepared (*input)(const gb_cuda_problem *problem);
     bool
         wants_packed; /* quantized matrices in the packing for tensor cores; else it reads them as they lie */
+    bool stores_gathered; /* it can store results where an all_gather has them */
 } gb_cuda_kernel;
 
 /* Kernels for one kind of problem, in order of preference. */

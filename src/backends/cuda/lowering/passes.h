@@ -41,6 +41,18 @@ bool gb_cuda_supports_step(const gb_plan *plan, const gb_step *candidate, void *
  * UNSUPPORTED (a step without a kernel), MEMORY. */
 gumbel_status gb_cuda_choose_kernels(gb_cuda_lowered *lowered, gumbel_error *error);
 
+/* Whether a value is one of the program's outputs. */
+bool gb_cuda_is_output(const gb_plan *plan, gb_ref storage);
+
+/* ---- gathers.c ----------------------------------------------------------------------------------------- */
+
+static inline bool gb_cuda_is_gather(const gb_step *step) {
+    return step->kind == GB_STEP_NODE && step->node->op == GB_OP_ALL_GATHER;
+}
+
+/* Lets steps store what an all_gather behind them would copy, where their kernels can; kernels are chosen. */
+void gb_cuda_join_gathers(gb_cuda_lowered *lowered);
+
 /* ---- accesses.c ---------------------------------------------------------------------------------------- */
 
 /* Notes what each step's launches read and write, once kernels are chosen; false: there is no memory. */

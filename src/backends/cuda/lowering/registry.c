@@ -36,7 +36,8 @@ static bool norms_whole_rows(const gb_cuda_problem *problem) {
 }
 
 static const gb_cuda_kernel node_kernels[GB_OP_LIMIT] = {
-#define GB_OP(number, NAME, name, ...) [number] = {#name, NULL, describe_##name, NULL, NULL, NULL, false},
+#define GB_OP(number, NAME, name, ...)                                                                       \
+    [number] = {#name, NULL, describe_##name, NULL, NULL, NULL, false, false},
 #include "program/ops.def"
 #undef GB_OP
 };
@@ -105,30 +106,32 @@ static gb_cuda_prepared input_of_experts(const gb_cuda_problem *problem) {
 }
 
 static const gb_cuda_kernel experts[] = {{"expert_mlp", gb_cuda_supports_experts, gb_cuda_expert_mlp,
-                                          gb_cuda_experts_scratch, NULL, input_of_experts, true},
+                                          gb_cuda_experts_scratch, NULL, input_of_experts, true, false},
                                          {"expert_mlp_int8", gb_cuda_supports_experts_int8,
-                                          gb_cuda_expert_mlp_int8, gb_cuda_experts_scratch, NULL, NULL,
-                                          true}};
+                                          gb_cuda_expert_mlp_int8, gb_cuda_experts_scratch, NULL, NULL, true,
+                                          false}};
 enum { DELTA_PROMPT = 1 };
-static const gb_cuda_kernel delta[] = {
-    {"delta_step", gb_cuda_supports_delta, gb_cuda_delta_step, NULL, gb_cuda_delta_has_epilogue, NULL, false},
-    {"delta_prompt", gb_cuda_supports_delta_prompt, gb_cuda_delta_prompt, gb_cuda_delta_prompt_scratch,
-     gb_cuda_delta_prompt_has_epilogue, NULL, false}};
+static const gb_cuda_kernel delta[] = {{"delta_step", gb_cuda_supports_delta, gb_cuda_delta_step, NULL,
+                                        gb_cuda_delta_has_epilogue, NULL, false, false},
+                                       {"delta_prompt", gb_cuda_supports_delta_prompt, gb_cuda_delta_prompt,
+                                        gb_cuda_delta_prompt_scratch, gb_cuda_delta_prompt_has_epilogue, NULL,
+                                        false, false}};
 static const gb_cuda_kernel heads[] = {
-    {"head_chain", gb_cuda_supports_heads, gb_cuda_head_chain, NULL, NULL, NULL, false}};
+    {"head_chain", gb_cuda_supports_heads, gb_cuda_head_chain, NULL, NULL, NULL, false, false}};
 static const gb_cuda_kernel norms[] = {{"norm_chain", gb_cuda_supports_norms, gb_cuda_norm_chain, NULL,
-                                        gb_cuda_norms_have_epilogue, NULL, false}};
+                                        gb_cuda_norms_have_epilogue, NULL, false, false}};
 static const gb_cuda_kernel gated[] = {{"gate_chain", gb_cuda_supports_gated, gb_cuda_gate_chain, NULL,
-                                        gb_cuda_gated_has_epilogue, NULL, false}};
-static const gb_cuda_kernel logprob[] = {
-    {"sample_logprob", NULL, gb_cuda_sample_with_logprob, gb_cuda_sample_logprob_scratch, NULL, NULL, false}};
-static const gb_cuda_kernel norm_linears[] = {
-    {"norm_gemv_small", gb_cuda_supports_norm_gemv_small, gb_cuda_norm_gemv_small, NULL, always, NULL, false},
-    {"norm_gemv", gb_cuda_supports_norm_gemv, gb_cuda_norm_gemv, NULL, gb_cuda_norm_gemv_has_epilogue, NULL,
-     true},
-    {"norm_gemv_int8", gb_cuda_supports_norm_gemv_int8, gb_cuda_norm_gemv_int8, NULL, NULL, NULL, true}};
+                                        gb_cuda_gated_has_epilogue, NULL, false, false}};
+static const gb_cuda_kernel logprob[] = {{"sample_logprob", NULL, gb_cuda_sample_with_logprob,
+                                          gb_cuda_sample_logprob_scratch, NULL, NULL, false, false}};
+static const gb_cuda_kernel norm_linears[] = {{"norm_gemv_small", gb_cuda_supports_norm_gemv_small,
+                                               gb_cuda_norm_gemv_small, NULL, always, NULL, false, false},
+                                              {"norm_gemv", gb_cuda_supports_norm_gemv, gb_cuda_norm_gemv,
+                                               NULL, gb_cuda_norm_gemv_has_epilogue, NULL, true, false},
+                                              {"norm_gemv_int8", gb_cuda_supports_norm_gemv_int8,
+                                               gb_cuda_norm_gemv_int8, NULL, NULL, NULL, true, false}};
 static const gb_cuda_kernel rows[] = {
-    {"row_chain", gb_cuda_supports_rows, gb_cuda_row_chain, NULL, always, NULL, false}};
+    {"row_chain", gb_cuda_supports_rows, gb_cuda_row_chain, NULL, always, NULL, false, false}};
 
 static gb_cuda_registry registry_of_kind(gb_fused_kind kind) {
     switch (kind) {

@@ -189,19 +189,21 @@ static void describe_gemm_quantized(const gb_cuda_problem *problem) {
 /* Inputs in the order of the experts are in the scratch of their kernels. */
 static const gb_cuda_kernel kernels[] = {
     {"expert_wgmma_int8", supports_wgmma_int8, describe_wgmma_int8, gb_cuda_gathered_bytes, nullptr,
-     gb_cuda_first_input_swizzled, true},
+     gb_cuda_first_input_swizzled, true, false},
     {"expert_pairs_int8", supports_pairs_int8, describe_pairs_int8, nullptr, nullptr,
-     gb_cuda_first_input_by_lanes, true},
+     gb_cuda_first_input_by_lanes, true, false},
     {"expert_mma_int8", supports_mma_int8, describe_mma_int8, mma_int8_scratch, nullptr,
-     gb_cuda_first_input_by_lanes, true},
-    {"expert_gemm_int8", supports_int8, describe_int8, nullptr, nullptr, gb_cuda_first_input_swizzled, false},
-    {"expert_wgmma", supports_wgmma, describe_wgmma, wgmma_scratch, nullptr, nullptr, true},
-    {"expert_gemv", supports_gemv, describe_gemv, nullptr, nullptr, gb_cuda_first_input, true},
-    {"expert_gemv_bf16", supports_gemv_bf16, describe_gemv_bf16, nullptr, nullptr, nullptr, false},
-    {"expert_gemv_float", is_dense, describe_gemv_float, nullptr, nullptr, nullptr, false},
-    {"expert_gemv_quantized", is_few, describe_gemv_quantized, nullptr, nullptr, gb_cuda_first_input, false},
-    {"expert_gemm_quantized", nullptr, describe_gemm_quantized, lists_scratch, nullptr, gb_cuda_first_input,
+     gb_cuda_first_input_by_lanes, true, false},
+    {"expert_gemm_int8", supports_int8, describe_int8, nullptr, nullptr, gb_cuda_first_input_swizzled, false,
      false},
+    {"expert_wgmma", supports_wgmma, describe_wgmma, wgmma_scratch, nullptr, nullptr, true, false},
+    {"expert_gemv", supports_gemv, describe_gemv, nullptr, nullptr, gb_cuda_first_input, true, false},
+    {"expert_gemv_bf16", supports_gemv_bf16, describe_gemv_bf16, nullptr, nullptr, nullptr, false, false},
+    {"expert_gemv_float", is_dense, describe_gemv_float, nullptr, nullptr, nullptr, false, false},
+    {"expert_gemv_quantized", is_few, describe_gemv_quantized, nullptr, nullptr, gb_cuda_first_input, false,
+     false},
+    {"expert_gemm_quantized", nullptr, describe_gemm_quantized, lists_scratch, nullptr, gb_cuda_first_input,
+     false, false},
 };
 
 extern "C" const gb_cuda_registry gb_cuda_expert_linear_kernels = {kernels, sizeof kernels / sizeof *kernels};

@@ -29,6 +29,8 @@ struct gate_chain {
     gate of;
     row_rounding rounded; /* instead of prepared */
     unsigned rows;
+    unsigned most_blocks; /* 0: any number */
+    bool shares_device;   /* ranks that exchange the largest of rows do */
 };
 
 template <chain_kind KIND>
@@ -73,16 +75,12 @@ static __global__ void __launch_bounds__(THREADS) run_gate_chain(GB_GRID_CONSTAN
         *reinterpret_cast<float2 *>(to + i) = float2{x[i], x[i + 1]};
 }
 
-/* Grid: [rows of the product, shares of each]. */
 template <chain_kind KIND, int SHARES>
-static __global__ void __launch_bounds__(ROUND_WARPS *WARP) run_gate_rows(GB_GRID_CONSTANT gate_chain c) {
+__device__ static void round_gated_row(const gate_chain &c, unsigned number) {
     constexpr int PARTS = SHARES > 1 ? 1 : ROW_PARTS;
-    let_next_begin();
-    arrive_in_cluster();
     const gate &g = c.of;
-    const unsigned number = blockIdx.x / SHARES, row = number / g.parts, first = number % g.parts * g.columns;
+    const unsigned row = number / g.parts, first = number % g.parts * g.columns;
     row_part<LANE_COLUMNS> x[PARTS] = {}, other[PARTS] = {};
-    wait_for_earlier();
 #pragma unroll
     for (unsigned i = 0; i < PARTS; i++) {
         const unsigned column = part_column<LANE_COLUMNS, SHARES>(i);
@@ -105,6 +103,17 @@ static __global__ void __launch_bounds__(ROUND_WARPS *WARP) run_gate_rows(GB_GRI
     round_parts<LANE_COLUMNS, PARTS, SHARES>(c.rounded, number, g.columns, x, true, blockIdx.x % SHARES == 0);
 }
 
+/* Grid: [rows of the product, shares of each], or fewer blocks, which begin again. */
+template <chain_kind KIND, int SHARES>
+static __global__ void __launch_bounds__(ROUND_WARPS *WARP) run_gate_rows(GB_GRID_CONSTANT gate_chain c) {
+    if (!c.shares_device)
+        let_next_begin();
+    arrive_in_cluster();
+    wait_alone();
+    for (unsigned number = blockIdx.x / SHARES; number < c.rows * c.of.parts; number += gridDim.x / SHARES)
+        round_gated_row<KIND, SHARES>(c, number);
+}
+
 /* ---- From a step to a gate ----------------------------------------------------------------------------- */
 
 /* A thread's columns lie side by side, and can be loaded by two. */
@@ -118,6 +127,10 @@ static row_view operand_view(const gb_cuda_tensor *x, const gb_cuda_call *slice)
     return slice ? slice_of(view, slice) : view;
 }
 
+static unsigned columns_of(const gb_cuda_tensor *tensor) {
+    return (unsigned)tensor->dims[tensor->rank - 1];
+}
+
 static gate_chain chain_of(const gb_cuda_problem *problem) {
     const gb_cuda_call *last = problem->parts[GB_GATED_RESULT];
     const unsigned width = row_width(last->results[0]);
@@ -129,8 +142,12 @@ static gate_chain chain_of(const gb_cuda_problem *problem) {
     g.stored = gb_cuda_is_live(problem, GB_GATED_RESULT) ? data_of<float>(last->results[0]) : nullptr;
     g.prepared = gb_cuda_epilogue_rows(last);
     c.rounded = gb_cuda_epilogue_rounding(last);
+    c.shares_device = c.rounded.ranks && last->scratch->exchange->shares_device;
+    c.most_blocks = c.rounded.ranks ? gb_cuda_most_row_blocks(last->scratch->exchange) : 0;
     const bool is_prepared = g.prepared.is_there() || c.rounded.is_there();
-    g.columns = is_prepared ? (unsigned)gb_cuda_epilogue_columns(last) : width;
+    g.columns = last->rounds_for_ranks ? columns_of(last->results[0])
+                : is_prepared          ? (unsigned)gb_cuda_epilogue_columns(last)
+                                       : width;
     g.parts = width / g.columns;
     return c;
 }
@@ -149,6 +166,7 @@ static unsigned columns_of_thread(const gate_chain &c) {
 static bool rounds_rows(const gate_chain &c) {
     return c.rounded.is_there() && c.of.columns % INT8_BLOCK == 0 &&
            c.of.columns <= (unsigned)ROW_PARTS * ROUND_WARPS * WARP_COLUMNS &&
+           (c.rounded.rotation == 0 || c.of.columns % c.rounded.rotation == 0) &&
            is_loadable_by_four(c.of.x, LANE_COLUMNS) && is_loadable_by_four(c.of.other, LANE_COLUMNS) &&
            (uintptr_t)c.of.stored % 16 == 0;
 }
@@ -158,22 +176,23 @@ static unsigned shares_of(const gate_chain &c) {
 }
 
 template <chain_kind KIND>
-static void launch_rows(const gate_chain &c, gb_cuda_launch_list *launches) {
+static void launch_rows(const gate_chain &c, const gb_cuda_call *call) {
     const unsigned shares = shares_of(c), of_thread = shares > 1 ? shares : (unsigned)ROW_PARTS,
-                   warps = blocks_for(c.of.columns, (size_t)of_thread * WARP_COLUMNS);
-    add_clusters(launches, shares, "gate_rows",
+                   warps = blocks_for(c.of.columns, (size_t)of_thread * WARP_COLUMNS),
+                   blocks = c.rows * c.of.parts * shares;
+    add_clusters(call->launches, shares, "gate_rows",
                  shares > 1 ? run_gate_rows<KIND, ROW_SHARES> : run_gate_rows<KIND, 1>,
-                 c.rows * c.of.parts * shares, warps * WARP, 0, c);
+                 c.most_blocks > 0 && blocks > c.most_blocks ? c.most_blocks : blocks, warps * WARP, 0, c);
 }
 
 template <chain_kind KIND>
-static void launch(const gate_chain &c, gb_cuda_launch_list *launches) {
+static void launch(const gate_chain &c, const gb_cuda_call *call) {
     if (rounds_rows(c))
-        return launch_rows<KIND>(c, launches);
+        return launch_rows<KIND>(c, call);
     const unsigned each = columns_of_thread(c);
     const dim3 grid(blocks_for(c.of.columns, THREADS * each), c.rows * c.of.parts);
     auto kernel = each == 2 ? run_gate_chain<KIND, 2> : run_gate_chain<KIND, 4>;
-    add_launch(launches, "gate_chain", kernel, grid, THREADS, 0, c);
+    add_launch(call->launches, "gate_chain", kernel, grid, THREADS, 0, c);
 }
 
 /* Of the grid along y; rounded rows lie along x. */
@@ -205,9 +224,9 @@ void gb_cuda_gate_chain(const gb_cuda_problem *problem) {
     const gate_chain c = chain_of(problem);
     const gb_op activation = problem->parts[GB_GATED_ACTIVATION]->node->op;
     if (activation == GB_OP_GELU_TANH)
-        launch<CHAIN_GELU>(c, last->launches);
+        launch<CHAIN_GELU>(c, last);
     else if (activation == GB_OP_SILU)
-        launch<CHAIN_SILU>(c, last->launches);
+        launch<CHAIN_SILU>(c, last);
     else
-        launch<CHAIN_SIGMOID>(c, last->launches);
+        launch<CHAIN_SIGMOID>(c, last);
 }

@@ -290,8 +290,8 @@ static gumbel_status prepare_alone(gb_cuda_executor *e, const gb_cuda_resources 
 static gumbel_status prepare(gb_cuda_executor *e, const gb_cuda_resources *resources, gumbel_error *error) {
     GB_TRY(gb_rank_agree(&e->rank, prepare_alone(e, resources, error), error));
     if (e->rank.count > 1) {
-        GB_TRY(gb_cuda_exchange_create(&e->rank, resources->backend->device, e->launches.arena,
-                                       e->launches.arena_bytes, &e->exchange, error));
+        GB_TRY(gb_cuda_exchange_create(&e->rank, resources->backend->device, e->launches.arena, &e->exchange,
+                                       error));
         e->launches.scratch.exchange = &e->exchange;
     }
     capture_one_token(e);

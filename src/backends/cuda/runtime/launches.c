@@ -149,7 +149,6 @@ static gumbel_status reserve(gb_cuda_launches *l, const gb_backend_options *opti
     GB_TRY(check_room(options, &sizes, error));
     GB_TRY(gb_cuda_allocate(sizes.arena, "the values of a step", &memory, error));
     l->arena = memory;
-    l->arena_bytes = sizes.arena;
     GB_TRY(gb_cuda_allocate_managed(sizes.logits, "a step's logits", &memory, error));
     l->logits = memory;
     GB_TRY(gb_cuda_allocate_pinned(sizeof *l->condition, "a branch's condition", &memory, error));

@@ -35,8 +35,7 @@ typedef struct gb_cuda_launches {
     gb_cuda_lowered of[GB_CUDA_CLASSES]; /* those of classes that the engine lacks are zeros */
     gb_cuda_lowered *bound;              /* one of those */
     gb_cuda_scratch scratch;
-    uint8_t *arena; /* of the values of any class */
-    uint64_t arena_bytes;
+    uint8_t *arena;  /* of the values of any class */
     float *logits;   /* of the batch, in managed memory; NULL: the program has none */
     bool *condition; /* of a branch, in pinned memory of the host */
     gb_cuda_step_sizes sizes;

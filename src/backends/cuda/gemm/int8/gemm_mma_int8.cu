@@ -52,8 +52,14 @@ int8_matrix gb_cuda_int8_matrix(const gb_cuda_call *call, uint32_t *tiles) {
     m.codes = data + weight->planes.codes.offset;
     m.groups = data + weight->planes.scales.offset;
     m.row_scales = reinterpret_cast<const uint16_t *>(data + weight->planes.super_scales.offset);
+    m.outputs = m.stride = (uint32_t)weight->dims[weight->rank - 2];
     m.y = data_of<float>(call->results[0]);
-    m.outputs = (uint32_t)weight->dims[weight->rank - 2];
+    if (call->gathered) {
+        const gb_cuda_exchange *e = call->scratch->exchange;
+        m.stride = (uint32_t)call->gathered->dims[call->gathered->rank - 1];
+        m.y = data_of<float>(call->gathered) + (e ? e->rank * m.outputs : 0);
+        m.ranks = e ? e->on_device : nullptr;
+    }
     *tiles += m.outputs / GB_TILE_ROWS;
     m.tiles_end = *tiles;
     return m;

@@ -21,14 +21,18 @@ static __global__ void __launch_bounds__(INT8_THREADS, 1) run_gemm_wgmma_int8(GB
     typedef int8_stage<COLUMNS, GROUP> stage;
     __shared__ copy_barrier full[INT8_MOST_STAGES], empty[INT8_MOST_STAGES];
     __shared__ copy_barrier rows_full[RESULT_STAGES], rows_empty[RESULT_STAGES];
+    __shared__ copy_barrier sent_full[SENT_STAGES], sent_empty[SENT_STAGES];
     __shared__ result_rows<COLUMNS> rows[RESULT_STAGES];
+    __shared__ stored_fragments stored[SENT_STAGES];
     __shared__ group_table table;
     GB_DYNAMIC_SHARED(uint8_t, shared);
     uint8_t *stages = align_b(shared);
-    const copy_pipeline pipeline(full, empty, stage::COUNT), of_rows(rows_full, rows_empty, RESULT_STAGES);
+    const copy_pipeline pipeline(full, empty, stage::COUNT), of_rows(rows_full, rows_empty, RESULT_STAGES),
+        of_sent(sent_full, sent_empty, SENT_STAGES);
     if (threadIdx.x == 0) {
         pipeline.create(1, INT8_FRAGMENTS);
         of_rows.create(DONE_ARRIVALS, INT8_FRAGMENTS);
+        of_sent.create(INT8_FRAGMENTS * DONE_ARRIVALS, SENDING_WARPS);
         finish_barriers();
     }
     table.fill();
@@ -39,9 +43,11 @@ static __global__ void __launch_bounds__(INT8_THREADS, 1) run_gemm_wgmma_int8(GB
             int8_copier<stage>{p, stages, pipeline}.copy_all();
         else if (threadIdx.x / WARP == 1)
             load_result_rows<COLUMNS>(p, rows, of_rows);
+        else if (threadIdx.x / WARP >= WARPGROUP / WARP - SENDING_WARPS && p.sends)
+            send_results(p, stored, of_sent, threadIdx.x / WARP - (WARPGROUP / WARP - SENDING_WARPS));
     } else {
         take_registers<INT8_MULTIPLYING_REGISTERS>();
-        int8_multiplier<stage>(p, stages, table, rows, pipeline, of_rows).multiply_all();
+        int8_multiplier<stage>(p, stages, table, rows, stored, pipeline, of_rows, of_sent).multiply_all();
     }
 #endif
 }
@@ -94,8 +100,10 @@ static int8_gemm product_of(const gb_cuda_call *const *calls, uint32_t count, co
     const gb_cuda_call *first = calls[0];
     const gb_cuda_tensor *weight = first->operands[1];
     int8_gemm p = {};
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
         p.of[i] = gb_cuda_int8_matrix(calls[i], &p.tiles);
+        p.sends = p.sends || p.of[i].ranks;
+    }
     p.x = x;
     p.lists = lists;
     p.partial = reinterpret_cast<int4 *>(first->scratch->bytes);

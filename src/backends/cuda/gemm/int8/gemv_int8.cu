@@ -196,8 +196,9 @@ struct gemv_int8_warp {
      * tile is multiplied: memory that is busy with weights answers late. */
     struct tile_result {
         float *to;
-        uint32_t outputs;
+        uint32_t stride;
         uint16_t scales[2];
+        const gb_cuda_exchange *ranks;
     };
 
     __device__ uint32_t output_in_tile() const {
@@ -207,7 +208,7 @@ struct gemv_int8_warp {
     __device__ tile_result result_of(uint32_t tile) const {
         const int8_matrix &m = p.matrix_of(tile, &tile);
         const size_t output = (size_t)tile * GB_TILE_ROWS + output_in_tile();
-        return {m.y + output, m.outputs, {m.row_scales[output], m.row_scales[output + 8]}};
+        return {m.y + output, m.stride, {m.row_scales[output], m.row_scales[output + 8]}, m.ranks};
     }
 
     __device__ uint32_t row_of(int sum) const {
@@ -220,8 +221,11 @@ struct gemv_int8_warp {
     __device__ void store(const tile_result &to, int sum, int32_t value,
                           const lane_rows<SUMS / 2> &rows) const {
         const int row = sum / 4 * 2 + sum % 2;
-        to.to[(size_t)row_of(sum) * to.outputs + below(sum)] = int8_result(
-            value - rows.raised[row], rows.scales[row], gb_widen_half(to.scales[below(sum) / 8], GB_F16));
+        float *const own = to.to + (size_t)row_of(sum) * to.stride + below(sum);
+        *own = int8_result(value - rows.raised[row], rows.scales[row],
+                           gb_widen_half(to.scales[below(sum) / 8], GB_F16));
+        if (to.ranks)
+            store_at_others(*to.ranks, own, *own);
     }
 
     __device__ void finish(const tile_piece &piece, const tile_result &to, const lane_rows<SUMS / 2> &rows) {

@@ -28,6 +28,7 @@ struct int8_gemm {
     uint32_t *arrivals;                /* [tiles, row tiles, fragments] zeros, as it leaves them */
     uint32_t tiles, row_tiles, splits; /* tiles: of outputs, of all matrices or of an expert's */
     uint32_t blocks;                   /* of 128 columns */
+    bool sends;                        /* results to other ranks */
 
     __host__ __device__ uint32_t items() const {
         return tiles * row_tiles * splits;
@@ -254,7 +255,7 @@ struct int8_sums {
     /* A row's two results of a lane. */
     __device__ void store_row(const int8_matrix &weight, uint32_t output, const int32_t of[4], uint32_t odd,
                               const result_row &row, const float scales[2]) const {
-        float *to = weight.y + (size_t)row.number * weight.outputs + output;
+        float *to = weight.y + (size_t)row.number * weight.stride + output;
 #pragma unroll
         for (int below = 0; below < 2; below++)
             to[below * 8] = int8_result(of[below * 2 + odd] - row.raised, row.scale, scales[below]);
@@ -280,11 +281,13 @@ struct int8_sums {
         }
     }
 
-    /* Stores the item's results, in the warp that has the last of its splits. */
+    /* Stores the item's results, in the warp that has the last of its splits; false in others. */
     template <typename Rows>
-    __device__ void finish(const int8_item &item, const Rows &rows) {
-        if (p.splits == 1 || add_splits(item))
+    __device__ bool finish(const int8_item &item, const Rows &rows) {
+        const bool is_last = p.splits == 1 || add_splits(item);
+        if (is_last)
             store(item, rows);
+        return is_last;
     }
 };
 

@@ -120,9 +120,7 @@ __device__ inline void copy_to_ranks(const row_rounding &r, size_t row, size_t c
             uint4 *const own =
                 reinterpret_cast<uint4 *>(int8_block(r.to, row, r.first / INT8_BLOCK + block)) +
                 piece % PIECES;
-            for (uint32_t rank = 0; rank < r.ranks->ranks; rank++)
-                if (rank != r.ranks->rank)
-                    *at_rank(*r.ranks, rank, own) = *own;
+            store_at_others(*r.ranks, own, *own);
         }
     }
 }

@@ -138,6 +138,14 @@ int8_rows gb_cuda_round_rows(const gb_cuda_call *product) {
 }
 
 row_rounding gb_cuda_epilogue_rounding(const gb_cuda_call *call) {
-    return call->epilogue && gb_cuda_is_rounded(call->epilogue) ? rounding_into(call->epilogue)
-                                                                : row_rounding{};
+    const gb_cuda_exchange *e = call->rounds_for_ranks ? call->scratch->exchange : nullptr;
+    row_rounding how = {};
+    if (!call->epilogue || !gb_cuda_is_rounded(call->epilogue))
+        return how;
+    how = rounding_into(call->epilogue);
+    if (e) {
+        how.ranks = e->on_device;
+        how.first = e->rank * (unsigned)(gb_cuda_epilogue_columns(call) / e->ranks);
+    }
+    return how;
 }

@@ -12,6 +12,7 @@
 #define GUMBEL_BACKENDS_CUDA_GEMM_INT8_WEIGHTS_CUH
 
 #include "backends/cuda/device/mma.cuh"
+#include "backends/cuda/exchange/exchange.cuh"
 #include "backends/cuda/gemm/int8/rows.cuh"
 
 namespace gb_cuda {
@@ -29,9 +30,10 @@ struct int8_matrix {
     const uint8_t *codes;       /* [tiles, blocks, INT8_CODE_BYTES] */
     const uint8_t *groups;      /* [tiles, blocks, the bytes of the groups] */
     const uint16_t *row_scales; /* [outputs] float16 */
-    float *y;                   /* [rows, outputs] */
-    uint32_t outputs;
-    uint32_t tiles_end; /* tiles of this matrix and those before it */
+    float *y;                   /* [rows, stride], of which it has `outputs` columns */
+    uint32_t outputs, stride;
+    const gb_cuda_exchange *ranks; /* in whose memory y is stored, too; on the device; NULL: there are none */
+    uint32_t tiles_end;            /* tiles of this matrix and those before it */
 };
 
 /* What the byte of a group stands for, in shared memory: it takes fewer integer instructions, of which a

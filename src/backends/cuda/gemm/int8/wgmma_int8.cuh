@@ -10,6 +10,7 @@
 #define GUMBEL_BACKENDS_CUDA_GEMM_INT8_WGMMA_INT8_CUH
 
 #include "backends/cuda/gemm/int8/result_rows.cuh"
+#include "backends/cuda/gemm/int8/send_results.cuh"
 
 namespace gb_cuda {
 
@@ -28,13 +29,15 @@ struct int8_multiplier : int8_sums<Stage> {
     const uint8_t *stages;
     const group_table &table;
     const result_rows<Stage::COLUMNS> *rows;
-    copy_pipeline pipeline, rows_pipeline;
+    stored_fragments *stored;
+    copy_pipeline pipeline, rows_pipeline, sent_pipeline;
 
     __device__ int8_multiplier(const int8_gemm &product, const uint8_t *in_stages, const group_table &groups,
-                               const result_rows<Stage::COLUMNS> *of_results, const copy_pipeline &of,
-                               const copy_pipeline &of_rows)
+                               const result_rows<Stage::COLUMNS> *of_results, stored_fragments *of_stored,
+                               const copy_pipeline &of, const copy_pipeline &of_rows,
+                               const copy_pipeline &of_sent)
         : int8_sums<Stage>(product, threadIdx.x / WARP - WARPGROUP / WARP), stages(in_stages), table(groups),
-          rows(of_results), pipeline(of), rows_pipeline(of_rows) {}
+          rows(of_results), stored(of_stored), pipeline(of), rows_pipeline(of_rows), sent_pipeline(of_sent) {}
 
     __device__ void expand(const uint8_t *stage, uint32_t block, uint32_t weights[INT8_UNITS][4]) const {
         expand_block<Stage>(table, stage, block, fragment, weights);
@@ -104,9 +107,11 @@ struct int8_multiplier : int8_sums<Stage> {
                 continue;
             add_item(item);
             rows_pipeline.wait_until_full();
-            this->finish(item, rows[rows_pipeline.stage]);
+            const bool is_stored = this->finish(item, rows[rows_pipeline.stage]);
             rows_pipeline.release(lane);
             rows_pipeline.next();
+            if (p.sends)
+                tell_stored(stored, sent_pipeline, fragment, is_stored);
         }
     }
 };
