@@ -158,9 +158,18 @@ static const shape rounded_shapes[] = {{2, {GB_CUDA_ROW_BLOCKS + 1, 128}, 1},
                                        {2, {17, 4224}, 1}};
 enum { ROUNDED_SHAPES = sizeof rounded_shapes / sizeof *rounded_shapes, LAYOUTS = 2 };
 
-/* Enqueues the rounding of rows of which a rank has these columns, whole ones where it is alone. */
-static void round_rows(const gb_cuda_tensor *x, const gb_cuda_tensor *y, gb_rank rank,
-                       const gb_cuda_exchange *exchange, gb_cuda_prepared *rows, cudaStream_t stream) {
+/* Runs the first launches of a list, which it empties. */
+static void run_launches(gb_cuda_launch_list *launches, uint32_t count, cudaStream_t stream) {
+    launches->count = count;
+    assert_cuda(gb_cuda_launch_list_run(launches, stream));
+    assert_cuda(cudaStreamSynchronize(stream));
+    gb_cuda_launch_list_destroy(launches);
+}
+
+/* Rounds rows of which a rank has the columns x. */
+static void round_for_ranks(const gb_cuda_tensor *x, const gb_cuda_tensor *y, gb_rank rank,
+                            const gb_cuda_exchange *exchange, const gb_cuda_prepared *rows,
+                            cudaStream_t stream) {
     gb_node node = {.op = GB_OP_ALL_GATHER,
                     .attribute_count = 2,
                     .attributes = {gb_int(GB_ATTRIBUTE_RANKS, rank.count), gb_int(GB_ATTRIBUTE_SECTIONS, 1)}};
@@ -174,12 +183,29 @@ static void round_rows(const gb_cuda_tensor *x, const gb_cuda_tensor *y, gb_rank
                                .rounds_for_ranks = true,
                                .launches = &launches};
     const gb_cuda_call *const part = &call;
-    rows->as = y;
     assert_true(gb_cuda_gather_has_epilogue(&(gb_cuda_problem){.parts = &part, .count = 1}));
     gb_cuda_all_gather_rounded(&call);
-    assert_cuda(gb_cuda_launch_list_run(&launches, stream));
-    assert_cuda(cudaStreamSynchronize(stream));
-    gb_cuda_launch_list_destroy(&launches);
+    run_launches(&launches, 1, stream);
+}
+
+/* Rounds rows as a product does that has them whole; the product itself is not run. */
+static void round_by_product(const gb_cuda_tensor *x, const gb_cuda_prepared *rows, cudaStream_t stream) {
+    gb_node node = {.op = GB_OP_LINEAR,
+                    .attribute_count = 2,
+                    .attributes = {gb_int(GB_ATTRIBUTE_ACTIVATION, GB_ACTIVATION_INT8_PER_TOKEN),
+                                   gb_int(GB_ATTRIBUTE_ROTATION, rows->rotation)}};
+    const gb_cuda_tensor weight = {
+        .dtype = GB_QUANTIZED, .rank = 2, .dims = {8, x->dims[1]}, .format = {GB_FORMAT_PROGRESSIVE, 4}};
+    gb_cuda_launch_list launches = {0};
+    gb_cuda_scratch scratch = {0};
+    gb_cuda_gemm_int8(&(gb_cuda_call){.node = &node,
+                                      .operands = {x, &weight},
+                                      .results = {x},
+                                      .scratch = &scratch,
+                                      .input = rows,
+                                      .prepares_input = true,
+                                      .launches = &launches});
+    run_launches(&launches, 1, stream);
 }
 
 /* Both ways lie in the arena: the rows of all ranks, those that were rounded whole, and the inputs. */
@@ -189,7 +215,7 @@ static void round_both_ways(const shape *s, gb_rank rank, const gb_cuda_exchange
                  *const own = m->arena + ARENA_FLOATS / 2;
     const size_t width = s->dims[1], count = elements_of(s), bytes = ARENA_FLOATS / 4 * sizeof(float);
     const gb_cuda_tensor part = tensor_at(own, s, 1), whole = tensor_at(own + count, s, rank.count);
-    gb_cuda_prepared rows = {.layout = layout, .rotation = 128, .data = of_ranks};
+    gb_cuda_prepared rows = {.layout = layout, .rotation = 128, .as = &whole, .data = of_ranks};
     for (size_t i = 0; i < count * rank.count; i++) {
         const size_t row = i / (width * rank.count), column = i % (width * rank.count);
         const float value = (float)((i * 2654435761u >> 9) % 2001) - 1000.0f;
@@ -203,9 +229,9 @@ static void round_both_ways(const shape *s, gb_rank rank, const gb_cuda_exchange
                                 cudaMemcpyHostToDevice, m->stream));
     assert_cuda(cudaStreamSynchronize(m->stream));
     gb_rank_meet(&rank); /* nobody clears what another has written */
-    round_rows(&part, &whole, rank, exchange, &rows, m->stream);
+    round_for_ranks(&part, &whole, rank, exchange, &rows, m->stream);
     rows.data = alone;
-    round_rows(&whole, &whole, rank, NULL, &rows, m->stream);
+    round_by_product(&whole, &rows, m->stream);
     assert_cuda(cudaMemcpyAsync(m->host, m->arena, 2 * bytes, cudaMemcpyDeviceToHost, m->stream));
     assert_cuda(cudaStreamSynchronize(m->stream));
     if (memcmp(m->host, m->host + ARENA_FLOATS / 4, bytes) != 0)

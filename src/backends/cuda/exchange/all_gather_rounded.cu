@@ -3,7 +3,7 @@
  * all_gather of rows that a product wants rounded to 8 bits: each rank rounds its columns once the largest
  * number of all ranks' is known, and writes the codes, a quarter of the bytes, where all want them.
  */
-#include "backends/cuda/gemm/int8/round_parts.cuh"
+#include "backends/cuda/exchange/round_for_ranks.cuh"
 #include "backends/cuda/lowering/activations.h"
 
 using namespace gb_cuda;
@@ -25,15 +25,16 @@ static __global__ void __launch_bounds__(ROUND_WARPS *WARP)
     wait_alone();
     if (!own.shares_device)
         let_next_begin();
+    rank_rounding<LANE_COLUMNS, PARTS, SHARES> rows(own.how, own.columns);
     for (size_t row = blockIdx.x / SHARES; row < own.rows; row += gridDim.x / SHARES) {
         row_part<LANE_COLUMNS> x[PARTS] = {};
 #pragma unroll
         for (unsigned i = 0; i < PARTS; i++)
             if (part_column<LANE_COLUMNS, SHARES>(i) < own.columns)
                 x[i].load(own.x + row * own.columns, part_column<LANE_COLUMNS, SHARES>(i));
-        round_parts<LANE_COLUMNS, PARTS, SHARES>(own.how, row, own.columns, x, true,
-                                                 blockIdx.x % SHARES == 0);
+        rows.add(row, x);
     }
+    rows.end();
 }
 
 static unsigned columns_of(const gb_cuda_tensor *tensor) {

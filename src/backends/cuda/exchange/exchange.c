@@ -16,7 +16,7 @@ static uint64_t mail_bytes(uint32_t ranks) {
 }
 
 static uint64_t box_bytes(uint32_t ranks) {
-    return 2ull * ranks * GB_CUDA_ROW_BLOCKS * sizeof(uint64_t);
+    return (uint64_t)GB_CUDA_BOXES * ranks * GB_CUDA_ROW_BLOCKS * sizeof(uint64_t);
 }
 
 static uint64_t aligned(uint64_t size) {

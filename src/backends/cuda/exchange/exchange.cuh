@@ -7,6 +7,7 @@
 #define GUMBEL_BACKENDS_CUDA_EXCHANGE_EXCHANGE_CUH
 
 #include "backends/cuda/device/device.cuh"
+#include "backends/cuda/device/warp_integers.cuh"
 #include "backends/cuda/exchange/exchange.h"
 
 namespace gb_cuda {
@@ -92,68 +93,76 @@ __device__ inline uint32_t receive(const gb_cuda_exchange &e, const uint64_t *fr
 
 /* ---- What a block and those of its number on other ranks have ------------------------------------------ */
 
-struct largest_word {
-    __device__ static uint32_t of(uint32_t a, uint32_t b) {
-        return a < b ? b : a;
-    }
-};
-
-struct sum_of_words {
-    __device__ static uint32_t of(uint32_t a, uint32_t b) {
-        return a + b;
-    }
-};
-
-/* Exchanges of a block's words with the blocks of its number: of the largest, then of the sum, behind which
- * there is what the others wrote into this rank's memory. Alone (NULL) a block has what it gives. All threads
- * call all of it. */
+/* Exchanges of a block with the blocks of its number on other ranks. All threads call all of it, but where it
+ * says otherwise. */
 class block_boxes {
   public:
-    __device__ explicit block_boxes(const gb_cuda_exchange *ranks) : e(ranks), counter(nullptr), epoch(0) {
-        if (!e)
-            return;
-        counter = e->epochs + GB_CUDA_MAIL_BLOCKS + GB_CUDA_EXCHANGE_BLOCKS + blockIdx.x;
-        epoch = *counter + 1;
-    }
+    __device__ explicit block_boxes(const gb_cuda_exchange *ranks)
+        : e(*ranks), counter(ranks->epochs + GB_CUDA_MAIL_BLOCKS + GB_CUDA_EXCHANGE_BLOCKS + blockIdx.x),
+          epoch(*counter) {}
 
+    /* The largest of the words that all give. */
     __device__ uint32_t largest(uint32_t own) {
-        return e ? exchange<largest_word, false>(0, own) : own;
+        __shared__ uint32_t of_all;
+        uint32_t word = threadIdx.x == e.rank ? own : 0;
+        epoch++;
+        if (is_of_peer()) {
+            send(box(threadIdx.x, e.rank, epoch % 2), epoch, own);
+            word = receive<false>(e, box(e.rank, threadIdx.x, epoch % 2), epoch);
+        }
+        if (threadIdx.x < WARP)
+            word = largest_in_warp(word);
+        if (threadIdx.x == 0)
+            of_all = word;
+        __syncthreads();
+        return of_all;
     }
 
-    __device__ uint32_t sum(uint32_t own) {
-        if (!e)
-            return own;
+    /* Leaves a word with the others, one of GB_CUDA_ROWS_OF_BLOCK between two meetings. */
+    __device__ void leave(uint32_t number, uint32_t word) const {
+        if (is_of_peer())
+            send(box(threadIdx.x, e.rank, LEFT + number), epoch, word);
+    }
+
+    /* All have come, and what they wrote into this rank's memory and left is there. */
+    __device__ void meet() const {
         __syncthreads();
-        if (threadIdx.x < e->ranks && threadIdx.x != e->rank)
+        if (is_of_peer()) {
             __threadfence_system();
-        const uint32_t all = exchange<sum_of_words, true>(1, own);
+            send(box(threadIdx.x, e.rank, MEETING), epoch, 0);
+            receive<true>(e, box(e.rank, threadIdx.x, MEETING), epoch);
+        }
+        __syncthreads();
+    }
+
+    /* The sum of what the others left by that number, behind a meeting: by any thread. */
+    __device__ uint32_t sum_of_left(uint32_t number) const {
+        uint32_t sum = 0;
+        for (uint32_t r = 0; r < e.ranks; r++)
+            sum += r == e.rank ? 0 : (uint32_t)received<false>(box(e.rank, r, LEFT + number));
+        return sum;
+    }
+
+    __device__ void end() const {
         if (threadIdx.x == 0)
             *counter = epoch;
-        return all;
     }
 
   private:
-    const gb_cuda_exchange *e;
-    uint32_t *counter;
+    /* Of the largest there are two in turns: a rank that sends one has had the others' of the one before, but
+     * they may still wait for its own. */
+    enum { MEETING = 2, LEFT };
+    const gb_cuda_exchange &e;
+    uint32_t *const counter;
     uint32_t epoch;
 
-    __device__ uint64_t *box(uint32_t receiver, uint32_t sender, uint32_t round) const {
-        return e->boxes[receiver] + ((size_t)blockIdx.x * 2 + round) * e->ranks + sender;
+    /* A thread for each of the others. */
+    __device__ bool is_of_peer() const {
+        return threadIdx.x < e.ranks && threadIdx.x != e.rank;
     }
 
-    template <typename Combine, bool ACQUIRES>
-    __device__ uint32_t exchange(uint32_t round, uint32_t own) {
-        __shared__ uint32_t words[GB_MOST_RANKS];
-        const uint32_t rank = threadIdx.x;
-        if (rank < e->ranks && rank != e->rank) {
-            send(box(rank, e->rank, round), epoch, own);
-            words[rank] = receive<ACQUIRES>(*e, box(e->rank, rank, round), epoch);
-        }
-        __syncthreads();
-        uint32_t all = own;
-        for (uint32_t r = 0; r < e->ranks; r++)
-            all = r == e->rank ? all : Combine::of(all, words[r]);
-        return all;
+    __device__ uint64_t *box(uint32_t receiver, uint32_t sender, uint32_t number) const {
+        return e.boxes[receiver] + ((size_t)blockIdx.x * GB_CUDA_BOXES + number) * e.ranks + sender;
     }
 };
 

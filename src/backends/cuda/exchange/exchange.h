@@ -24,7 +24,9 @@ enum {
     GB_CUDA_MAIL_BLOCKS = 64,
     GB_CUDA_MOST_MAIL = GB_CUDA_MAIL_BLOCK * GB_CUDA_MAIL_BLOCKS,
     GB_CUDA_EXCHANGE_BLOCKS = 128,
-    GB_CUDA_ROW_BLOCKS = 512 /* that round rows */
+    GB_CUDA_ROW_BLOCKS = 512,   /* that round rows, */
+    GB_CUDA_ROWS_OF_BLOCK = 16, /* so many each between two meetings */
+    GB_CUDA_BOXES = 3 + GB_CUDA_ROWS_OF_BLOCK
 };
 
 /* Addresses by rank. */
@@ -34,7 +36,8 @@ typedef struct gb_cuda_exchange {
                            waits */
     uint64_t *mail[GB_MOST_RANKS];  /* [2, ranks, GB_CUDA_MOST_MAIL]: parity of the epoch, sender, words */
     uint32_t *flags[GB_MOST_RANKS]; /* [2, GB_CUDA_EXCHANGE_BLOCKS, ranks]: ready or done, block, sender */
-    uint64_t *boxes[GB_MOST_RANKS]; /* [GB_CUDA_ROW_BLOCKS, 2, ranks]: block; largest, sum; sender */
+    uint64_t *boxes[GB_MOST_RANKS]; /* [GB_CUDA_ROW_BLOCKS, GB_CUDA_BOXES, ranks]: block; largest, meeting,
+                                       sums; sender */
     uint8_t *arenas[GB_MOST_RANKS]; /* of a step's values, which lie alike in all */
     uint32_t *epochs; /* own: [GB_CUDA_MAIL_BLOCKS + GB_CUDA_EXCHANGE_BLOCKS + GB_CUDA_ROW_BLOCKS], exchanges
                          so far */

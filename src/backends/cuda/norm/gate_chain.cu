@@ -4,7 +4,7 @@
  * rows. A warp has whole groups of columns and quantizes them in registers for it; where rows are rounded as
  * a whole, a block of threads has one, or a cluster of blocks. The bits are those of row_chain.cu.
  */
-#include "backends/cuda/gemm/int8/round_parts.cuh"
+#include "backends/cuda/exchange/round_for_ranks.cuh"
 #include "backends/cuda/norm/row_chain.cuh"
 
 using namespace gb_cuda;
@@ -29,8 +29,7 @@ struct gate_chain {
     gate of;
     row_rounding rounded; /* instead of prepared */
     unsigned rows;
-    unsigned most_blocks; /* 0: any number */
-    bool shares_device;   /* ranks that exchange the largest of rows do */
+    bool shares_device; /* ranks that exchange the largest of rows do */
 };
 
 template <chain_kind KIND>
@@ -75,12 +74,11 @@ static __global__ void __launch_bounds__(THREADS) run_gate_chain(GB_GRID_CONSTAN
         *reinterpret_cast<float2 *>(to + i) = float2{x[i], x[i + 1]};
 }
 
-template <chain_kind KIND, int SHARES>
-__device__ static void round_gated_row(const gate_chain &c, unsigned number) {
-    constexpr int PARTS = SHARES > 1 ? 1 : ROW_PARTS;
-    const gate &g = c.of;
+/* What a thread has of a row of the product, PARTS parts of it. */
+template <chain_kind KIND, int PARTS, int SHARES>
+__device__ static void compute_parts(const gate &g, unsigned number, row_part<LANE_COLUMNS> x[PARTS]) {
     const unsigned row = number / g.parts, first = number % g.parts * g.columns;
-    row_part<LANE_COLUMNS> x[PARTS] = {}, other[PARTS] = {};
+    row_part<LANE_COLUMNS> other[PARTS] = {};
 #pragma unroll
     for (unsigned i = 0; i < PARTS; i++) {
         const unsigned column = part_column<LANE_COLUMNS, SHARES>(i);
@@ -100,18 +98,38 @@ __device__ static void round_gated_row(const gate_chain &c, unsigned number) {
         if (g.stored)
             x[i].store(g.stored + (size_t)number * g.columns, column);
     }
-    round_parts<LANE_COLUMNS, PARTS, SHARES>(c.rounded, number, g.columns, x, true, blockIdx.x % SHARES == 0);
 }
 
-/* Grid: [rows of the product, shares of each], or fewer blocks, which begin again. */
+/* Grid: [rows of the product, shares of each]. */
 template <chain_kind KIND, int SHARES>
 static __global__ void __launch_bounds__(ROUND_WARPS *WARP) run_gate_rows(GB_GRID_CONSTANT gate_chain c) {
-    if (!c.shares_device)
-        let_next_begin();
+    constexpr int PARTS = SHARES > 1 ? 1 : ROW_PARTS;
+    const unsigned number = blockIdx.x / SHARES;
+    row_part<LANE_COLUMNS> x[PARTS] = {};
+    let_next_begin();
+    arrive_in_cluster();
+    wait_for_earlier();
+    compute_parts<KIND, PARTS, SHARES>(c.of, number, x);
+    round_parts<LANE_COLUMNS, PARTS, SHARES>(c.rounded, number, c.of.columns, x, true,
+                                             blockIdx.x % SHARES == 0);
+}
+
+/* The same of a rank's columns. Grid: at most so many rows, which begin again. */
+template <chain_kind KIND, int SHARES>
+static __global__ void __launch_bounds__(ROUND_WARPS *WARP)
+    run_gate_rows_for_ranks(GB_GRID_CONSTANT gate_chain c) {
+    constexpr int PARTS = SHARES > 1 ? 1 : ROW_PARTS;
     arrive_in_cluster();
     wait_alone();
-    for (unsigned number = blockIdx.x / SHARES; number < c.rows * c.of.parts; number += gridDim.x / SHARES)
-        round_gated_row<KIND, SHARES>(c, number);
+    if (!c.shares_device)
+        let_next_begin();
+    rank_rounding<LANE_COLUMNS, PARTS, SHARES> rows(c.rounded, c.of.columns);
+    for (unsigned number = blockIdx.x / SHARES; number < c.rows * c.of.parts; number += gridDim.x / SHARES) {
+        row_part<LANE_COLUMNS> x[PARTS] = {};
+        compute_parts<KIND, PARTS, SHARES>(c.of, number, x);
+        rows.add(number, x);
+    }
+    rows.end();
 }
 
 /* ---- From a step to a gate ----------------------------------------------------------------------------- */
@@ -143,7 +161,6 @@ static gate_chain chain_of(const gb_cuda_problem *problem) {
     g.prepared = gb_cuda_epilogue_rows(last);
     c.rounded = gb_cuda_epilogue_rounding(last);
     c.shares_device = c.rounded.ranks && last->scratch->exchange->shares_device;
-    c.most_blocks = c.rounded.ranks ? gb_cuda_most_row_blocks(last->scratch->exchange) : 0;
     const bool is_prepared = g.prepared.is_there() || c.rounded.is_there();
     g.columns = last->rounds_for_ranks ? columns_of(last->results[0])
                 : is_prepared          ? (unsigned)gb_cuda_epilogue_columns(last)
@@ -180,9 +197,17 @@ static void launch_rows(const gate_chain &c, const gb_cuda_call *call) {
     const unsigned shares = shares_of(c), of_thread = shares > 1 ? shares : (unsigned)ROW_PARTS,
                    warps = blocks_for(c.of.columns, (size_t)of_thread * WARP_COLUMNS),
                    blocks = c.rows * c.of.parts * shares;
-    add_clusters(call->launches, shares, "gate_rows",
-                 shares > 1 ? run_gate_rows<KIND, ROW_SHARES> : run_gate_rows<KIND, 1>,
-                 c.most_blocks > 0 && blocks > c.most_blocks ? c.most_blocks : blocks, warps * WARP, 0, c);
+    if (c.rounded.ranks) {
+        const unsigned most = gb_cuda_most_row_blocks(call->scratch->exchange);
+        add_clusters(call->launches, shares, "gate_rows_for_ranks",
+                     shares > 1 ? run_gate_rows_for_ranks<KIND, ROW_SHARES>
+                                : run_gate_rows_for_ranks<KIND, 1>,
+                     blocks < most ? blocks : most, warps * WARP, 0, c);
+    } else {
+        add_clusters(call->launches, shares, "gate_rows",
+                     shares > 1 ? run_gate_rows<KIND, ROW_SHARES> : run_gate_rows<KIND, 1>, blocks,
+                     warps * WARP, 0, c);
+    }
 }
 
 template <chain_kind KIND>

@@ -9,7 +9,6 @@
 
 #include "backends/cuda/device/cluster.cuh"
 #include "backends/cuda/device/warp_integers.cuh"
-#include "backends/cuda/exchange/exchange.cuh"
 #include "backends/cuda/gemm/int8/hadamard.cuh"
 #include "backends/cuda/gemm/int8/rounding.cuh"
 #include "backends/cuda/gemm/int8/rows.cuh"
@@ -105,43 +104,24 @@ __device__ inline unsigned part_column(unsigned part) {
     return ((part * SHARES + blockIdx.x % SHARES) * blockDim.x + threadIdx.x) * EACH;
 }
 
-/* Copies what this block has stored of a row to the other ranks, in whole lines. */
+/* Rotates what the block has of a row: a thread's parts are EACH columns, each part of all threads of all
+ * blocks of the cluster behind the one before, zeros past the row's end. Returns the largest of the row. */
 template <int EACH, int PARTS, int SHARES>
-__device__ inline void copy_to_ranks(const row_rounding &r, size_t row, size_t columns) {
-    constexpr unsigned PIECES = INT8_BLOCK / sizeof(uint4);
-    const unsigned width = blockDim.x * EACH;
-    __syncthreads();
-    for (unsigned i = 0; i < PARTS; i++) {
-        const unsigned first = (i * SHARES + blockIdx.x % SHARES) * width;
-        for (unsigned piece = threadIdx.x; piece < width / sizeof(uint4); piece += blockDim.x) {
-            const size_t block = first / INT8_BLOCK + piece / PIECES;
-            if (block * INT8_BLOCK >= columns)
-                continue;
-            uint4 *const own =
-                reinterpret_cast<uint4 *>(int8_block(r.to, row, r.first / INT8_BLOCK + block)) +
-                piece % PIECES;
-            store_at_others(*r.ranks, own, *own);
-        }
-    }
-}
-
-/* Rotates, rounds and stores a row, or what this rank has of it, of so many columns, which 128 divides: a
- * thread's parts are EACH columns, each part of all threads of all blocks of the cluster behind the one
- * before, zeros past the row's end. All threads call it; is_mine: its codes are this block's to store;
- * is_first: so are the row's scale and sum. */
-template <int EACH, int PARTS, int SHARES = 1>
-__device__ inline void round_parts(const row_rounding &r, size_t row, size_t columns,
-                                   const row_part<EACH> of[PARTS], bool is_mine, bool is_first) {
-    row_part<EACH> parts[PARTS];
-    block_boxes ranks(r.ranks);
+__device__ inline uint32_t rotate_parts(const row_rounding &r, row_part<EACH> parts[PARTS]) {
     uint32_t magnitude = 0;
 #pragma unroll
     for (int i = 0; i < PARTS; i++) {
-        parts[i] = of[i];
         hadamard_of_warp<EACH>(parts[i].v, r.rotation);
         magnitude = larger<EACH>(magnitude, parts[i].v);
     }
-    const row_divisor by(ranks.largest(largest_of_row<SHARES>(magnitude)));
+    return largest_of_row<SHARES>(magnitude);
+}
+
+/* Rounds and stores them, from column r.first on; returns the block's sum. */
+template <int EACH, int PARTS, int SHARES>
+__device__ inline int32_t store_parts(const row_rounding &r, size_t row, size_t columns,
+                                      const row_divisor &by, const row_part<EACH> parts[PARTS],
+                                      bool is_mine) {
     int32_t sum = 0;
 #pragma unroll
     for (unsigned i = 0; i < PARTS; i++) {
@@ -149,9 +129,21 @@ __device__ inline void round_parts(const row_rounding &r, size_t row, size_t col
         if (column < columns)
             sum += store_codes<EACH>(r.to, row, r.first + column, by, parts[i].v, is_mine);
     }
-    if (r.ranks)
-        copy_to_ranks<EACH, PARTS, SHARES>(r, row, columns);
-    sum = sum_of_shares<SHARES>((int32_t)ranks.sum((uint32_t)sum_of_block(sum)));
+    return sum_of_block(sum);
+}
+
+/* Rotates, rounds and stores a row of so many columns, which 128 divides. All threads call it; is_mine: its
+ * codes are this block's to store; is_first: so are the row's scale and sum. */
+template <int EACH, int PARTS, int SHARES = 1>
+__device__ inline void round_parts(const row_rounding &r, size_t row, size_t columns,
+                                   const row_part<EACH> of[PARTS], bool is_mine, bool is_first) {
+    row_part<EACH> parts[PARTS];
+#pragma unroll
+    for (int i = 0; i < PARTS; i++)
+        parts[i] = of[i];
+    const row_divisor by(rotate_parts<EACH, PARTS, SHARES>(r, parts));
+    const int32_t sum =
+        sum_of_shares<SHARES>(store_parts<EACH, PARTS, SHARES>(r, row, columns, by, parts, is_mine));
     if (is_first && threadIdx.x == 0) {
         r.to.scales[row] = r.scale(by.scale);
         r.to.sums[row] = sum;
