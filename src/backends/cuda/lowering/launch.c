@@ -4,6 +4,7 @@
 #include "backends/cuda/runtime/facts.h"
 #include "base/memory.h"
 
+#include <pthread.h>
 #include <string.h>
 
 enum { ALIGNMENT = 16 };
@@ -47,6 +48,18 @@ void gb_cuda_launch_list_destroy(gb_cuda_launch_list *list) {
     *list = (gb_cuda_launch_list){0};
 }
 
+/* What a kernel may ask for is the device's: another thread's launch must not come between. */
+static cudaError_t launch_with_shared(const gb_cuda_launch *launch, const cudaLaunchConfig_t *config,
+                                      void **parameters) {
+    static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&one_at_a_time);
+    cudaFuncSetAttribute(launch->function, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                         (int)launch->shared_bytes);
+    const cudaError_t result = cudaLaunchKernelExC(config, launch->function, parameters);
+    pthread_mutex_unlock(&one_at_a_time);
+    return result;
+}
+
 cudaError_t gb_cuda_launch_run_with(const gb_cuda_launch *launch, void **parameters, cudaStream_t stream) {
     cudaLaunchAttribute attributes[2] = {{.id = cudaLaunchAttributeProgrammaticStreamSerialization},
                                          {.id = cudaLaunchAttributeClusterDimension}};
@@ -60,10 +73,9 @@ cudaError_t gb_cuda_launch_run_with(const gb_cuda_launch *launch, void **paramet
                                        .stream = stream,
                                        .attrs = attributes,
                                        .numAttrs = gb_cuda_is_hopper() ? attribute_count : 0};
-    if (launch->shared_bytes > shared_without_asking)
-        cudaFuncSetAttribute(launch->function, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             (int)launch->shared_bytes);
-    return cudaLaunchKernelExC(&config, launch->function, parameters);
+    return launch->shared_bytes > shared_without_asking
+               ? launch_with_shared(launch, &config, parameters)
+               : cudaLaunchKernelExC(&config, launch->function, parameters);
 }
 
 cudaError_t gb_cuda_launch_run(const gb_cuda_launch_list *list, uint32_t i, cudaStream_t stream) {
