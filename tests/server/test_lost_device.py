@@ -52,8 +52,9 @@ class LostDevice(unittest.TestCase):
     def test_next_request(self):
         self.assertEqual(self.server.post("/v1/chat/completions", chat("Hi", max_tokens=4))[0], 200)
         self.lose()
-        status, _, reply = self.server.post("/v1/chat/completions", chat("Hi", max_tokens=4))
+        status, headers, reply = self.server.post("/v1/chat/completions", chat("Hi", max_tokens=4))
         self.assertEqual((status, reply["error"]["message"]), (503, "device 1: lost"))
+        self.assertIn("Retry-After", headers)
         self.assert_ends()
 
     def test_under_way(self):
