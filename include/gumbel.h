@@ -1106,6 +1106,10 @@ typedef struct gumbel_scheduler_options {
                                 the lowest priority waits in host memory */
     uint64_t host_bytes;     /* host memory for states that are kept for later prompts; 0: 1 GiB */
     bool no_prefix_cache;    /* keep no states of finished sequences, and begin with nobody's */
+    /* Called once, by the scheduler's thread, when the engine's backend has failed so that no step succeeds
+     * any more; all answers end with that error. It must not call the scheduler. NULL is allowed. */
+    void (*on_failure)(void *user, const gumbel_error *error);
+    void *failure_user;
 } gumbel_scheduler_options;
 
 typedef enum gumbel_event_type {
@@ -1222,7 +1226,7 @@ GUMBEL_API void gumbel_scheduler_destroy(gumbel_scheduler *scheduler);
  * (may be NULL) is written before the first event. A conversation is rendered and encoded by the calling
  * thread. Thread-safe. Errors, which queue nothing: ARGUMENT, UNSUPPORTED (also a grammar that has too
  * many ways to begin), LIMIT (the queue is full, or the prompt is longer than a context), CANCELLED (the
- * scheduler drains), MEMORY, and those of gumbel_chat_encode. */
+ * scheduler drains), BACKEND (no step succeeds any more), MEMORY, and those of gumbel_chat_encode. */
 GUMBEL_API gumbel_status gumbel_scheduler_submit(gumbel_scheduler *scheduler,
                                                  const gumbel_submission *submission, uint64_t *request,
                                                  gumbel_error *error);

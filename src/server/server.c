@@ -114,6 +114,11 @@ void server_drain(server *s) {
     server_http_quiesce(&s->http);
 }
 
+void server_give_up(server *s) {
+    atomic_store(&s->has_failed, true);
+    server_drain(s);
+}
+
 void server_destroy(server *s) {
     if (!s)
         return;

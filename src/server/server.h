@@ -19,6 +19,9 @@ uint16_t server_port(const server *s);
 /* Takes no more connections and no more requests to generate; what goes on goes on. */
 void server_drain(server *s);
 
+/* The same when an engine has failed for good, which /health says from now on. */
+void server_give_up(server *s);
+
 /* Waits for the replies that are under way, which the schedulers must have answered, and ends. NULL allowed.
  */
 void server_destroy(server *s);

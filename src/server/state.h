@@ -19,7 +19,7 @@ struct server {
     server_models models;
     int64_t started; /* seconds since 1970 */
     uint16_t port;
-    atomic_bool is_draining;
+    atomic_bool is_draining, has_failed;
     server_access access;
     server_http http;
     server_metrics metrics;

@@ -236,6 +236,37 @@ static void answers_whose_states_are_lost_end(void **state) {
     assert_answer(&c, &to[3], prompts[3], 3, 4, 5, GUMBEL_FINISH_LENGTH);
 }
 
+static void count_failure(void *user, const gumbel_error *error) {
+    ++*(unsigned *)user;
+    assert_string_equal(error->message, "device 1: lost");
+}
+
+/* Those that run, wait or come later, also beside no others, whose step tells no fault from a loss. */
+static void a_lost_engine_ends_all(void **state) {
+    (void)state;
+    unsigned failures = 0;
+    c.schedule.options.on_failure = count_failure;
+    c.schedule.options.failure_user = &failures;
+    prompts[5][1] = FAKE_FAULT;
+    submit(&c, ask(5, 3, 5), &to[5]);
+    turn_until_done(&c);
+    assert_true(to[5].status == GUMBEL_ERROR_BACKEND && failures == 0);
+    submit(&c, ask(0, 3, 50), &to[0]);
+    submit(&c, ask(1, 130, 50), &to[1]);
+    turn(&c, 2);
+    c.fake.is_lost = true;
+    for (uint32_t i = 2; i < 4; i++)
+        submit(&c, ask(i, 3, 5), &to[i]);
+    turn_until_done(&c);
+    c.fake.log[0] = 0;
+    submit(&c, ask(4, 3, 5), &to[4]);
+    turn_until_done(&c);
+    assert_steps(&c, "");
+    assert_int_equal(failures, 1);
+    for (uint32_t i = 0; i < 5; i++)
+        assert_true(to[i].last_events == 1 && to[i].status == GUMBEL_ERROR_BACKEND);
+}
+
 static void answers_end_for_their_reasons(void **state) {
     (void)state;
     prompts[0][2] = FAKE_ENDING;
@@ -302,6 +333,7 @@ int main(void) {
         each(a_failed_row_is_its_requests),
         each(a_failed_step_is_its_culprits),
         each(answers_whose_states_are_lost_end),
+        each(a_lost_engine_ends_all),
         each(answers_end_for_their_reasons),
         each(refusals),
     };

@@ -8,6 +8,7 @@
 #include "support/fake_slots.h"
 
 #include <sched.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -202,6 +203,37 @@ static void destroying_ends_everything_once(void **state) {
         assert_int_equal(to[i].last_events, 1);
 }
 
+static void post_failure(void *user, const gumbel_error *why) {
+    (void)why;
+    sem_post(user);
+}
+
+/* Those in slots, those that wait, and those that come later, which are refused. */
+static void a_lost_engine_takes_no_more(void **state) {
+    (void)state;
+    received to[REQUESTS + 1] = {{.tokens = 0}};
+    sem_t failed;
+    sem_init(&failed, 0, 0);
+    begin(4, (gumbel_scheduler_options){.on_failure = post_failure, .failure_user = &failed}, true);
+    for (int i = 0; i < REQUESTS; i++)
+        assert_ok(ask(&to[i], 100, NULL), &error);
+    fake_wait_for_step(&fake, 1);
+    fake.is_lost = true;
+    fake_let_pass(&fake, 1000);
+    sem_wait(&failed);
+    gumbel_status refused = GUMBEL_OK;
+    while ((refused = ask(&to[REQUESTS], 1, NULL)) == GUMBEL_OK) /* until the turn is over */
+        while (atomic_load(&to[REQUESTS].last_events) == 0)
+            sched_yield();
+    assert_true(refused == GUMBEL_ERROR_BACKEND && strcmp(error.message, "device 1: lost") == 0);
+    gumbel_scheduler_drain(scheduler);
+    for (int i = 0; i < REQUESTS; i++)
+        assert_true(to[i].last_events == 1 && to[i].status == GUMBEL_ERROR_BACKEND);
+    gumbel_scheduler_destroy(scheduler);
+    assert_int_equal(sem_trywait(&failed), -1);
+    sem_destroy(&failed);
+}
+
 static void callbacks_submit(void **state) {
     (void)state;
     received to[3] = {{.tokens = 0}};
@@ -273,6 +305,7 @@ int main(void) {
         cmocka_unit_test(cancelled_while_a_step_runs),
         cmocka_unit_test(a_full_queue_refuses),
         cmocka_unit_test(destroying_ends_everything_once),
+        cmocka_unit_test(a_lost_engine_takes_no_more),
         cmocka_unit_test(callbacks_submit),
         cmocka_unit_test(every_request_ends_once),
     };

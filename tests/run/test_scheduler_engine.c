@@ -3,12 +3,14 @@
  * A scheduler on an engine's sessions: several conversations at once, their next turns from kept states, and
  * answers that wait in host memory, each with the tokens and log-probabilities of a fresh session alone.
  */
+#include "run/handles.h"
 #include "support/backend.h"
 #include "support/programs/random_program.h"
 #include "support/test_arguments.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <time.h>
 
@@ -286,17 +288,58 @@ static void engines_that_cannot_be_taken(void **state) {
     gumbel_program_close(program);
 }
 
+static const gb_backend_functions *real;
+static atomic_int failing_steps, failures;
+
+static gumbel_status fail_step(gb_backend *backend, gb_batch *batch, gumbel_error *why) {
+    if (atomic_fetch_sub(&failing_steps, 1) > 0)
+        return gb_fail(why, GUMBEL_ERROR_BACKEND, "device 1: lost");
+    return real->step(backend, batch, why);
+}
+
+static void count_failure(void *unused, const gumbel_error *why) {
+    (void)unused, (void)why;
+    atomic_fetch_add(&failures, 1);
+}
+
+/* One step that fails is its request's; after two of them, the second of which is nobody's, nothing goes on.
+ */
+static void a_lost_backend(void **state) {
+    (void)state;
+    gumbel_program *program = open_random_program(heads, false);
+    gumbel_engine *engine = make_engine(program, 2);
+    gumbel_scheduler *scheduler;
+    const gumbel_scheduler_options options = {.size = sizeof options, .on_failure = count_failure};
+    gb_backend_functions failing = *(real = engine->backend->functions);
+    failing.step = fail_step;
+    engine->backend->functions = &failing;
+    assert_ok(gumbel_scheduler_create(engine, &options, &scheduler, &error), &error);
+    const int32_t tokens[] = {3, 4, 5};
+    turn to[3] = {{.count = 0}};
+    for (int i = 0; i < 3; i++) {
+        atomic_store(&failing_steps, i);
+        ask(scheduler, tokens, 3, 1, &to[i]);
+        wait_until_idle(scheduler, (uint64_t)i + 1);
+        assert_int_equal(to[i].status, i == 0 ? GUMBEL_OK : GUMBEL_ERROR_BACKEND);
+        assert_int_equal(failures, i == 2);
+    }
+    const gumbel_submission late = {
+        .size = sizeof late, .tokens = tokens, .token_count = 3, .callback = handle_event, .user = &to[0]};
+    assert_fails(gumbel_scheduler_submit(scheduler, &late, NULL, &error), GUMBEL_ERROR_BACKEND, &error,
+                 "device 1: lost");
+    gumbel_scheduler_destroy(scheduler);
+    engine->backend->functions = real;
+    gumbel_engine_destroy(engine);
+    gumbel_program_close(program);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(conversations_with_caches),
-        cmocka_unit_test(conversations_with_recurrent_states),
-        cmocka_unit_test(conversations_on_one_slot),
-        cmocka_unit_test(conversations_in_little_memory),
-        cmocka_unit_test(a_long_conversation_goes_on),
-        cmocka_unit_test(stop_tokens_wait_for_min_new_tokens),
-        cmocka_unit_test(engines_that_cannot_be_taken),
-        cmocka_unit_test(conversations_in_blocks),
-        cmocka_unit_test(conversations_in_blocks_on_one_slot),
+        cmocka_unit_test(conversations_with_caches),    cmocka_unit_test(conversations_with_recurrent_states),
+        cmocka_unit_test(conversations_on_one_slot),    cmocka_unit_test(conversations_in_little_memory),
+        cmocka_unit_test(a_long_conversation_goes_on),  cmocka_unit_test(stop_tokens_wait_for_min_new_tokens),
+        cmocka_unit_test(engines_that_cannot_be_taken), cmocka_unit_test(a_lost_backend),
+        cmocka_unit_test(conversations_in_blocks),      cmocka_unit_test(conversations_in_blocks_on_one_slot),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

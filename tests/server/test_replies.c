@@ -50,12 +50,17 @@ static int tear_down(void **state) {
 
 static char reply_text[1 << 20];
 
-/* The body of the reply; *status of HTTP. Chunks are joined. */
-static const char *post(const char *path, const char *body, int *status) {
+static int connect_to_server(void) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(server_port(running))};
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     const int connection = socket(AF_INET, SOCK_STREAM, 0);
     assert_int_equal(connect(connection, (struct sockaddr *)&address, sizeof address), 0);
+    return connection;
+}
+
+/* The body of the reply; *status of HTTP. Chunks are joined. */
+static const char *post(const char *path, const char *body, int *status) {
+    const int connection = connect_to_server();
     /* HTTP/1.0 replies have no chunks. */
     dprintf(connection, "POST %s HTTP/1.0\r\nContent-Length: %zu\r\n\r\n%s", path, strlen(body), body);
     size_t length = 0;
@@ -406,6 +411,46 @@ static void a_late_failure(void **state) {
     fake.fails = GUMBEL_OK;
 }
 
+/* A device that fails is nothing that the request could change. */
+static void a_failed_device(void **state) {
+    (void)state;
+    fake.count = 0;
+    fake.fails = GUMBEL_ERROR_BACKEND;
+    static const char *const bodies[] = {"{" ASK ",\"max_tokens\":9}",
+                                         "{" ASK ",\"max_tokens\":9,\"stream\":true}"};
+    for (size_t i = 0; i < 2; i++) {
+        json_t *reply = post_json("/v1/chat/completions", bodies[i], 503);
+        assert_text(reply, "error.type", "server_error");
+        json_decref(reply);
+        reply = post_json("/v1/messages", bodies[i], 503);
+        assert_text(reply, "type", "error");
+        json_decref(reply);
+    }
+    fake.fails = GUMBEL_OK;
+    fake.refuses = GUMBEL_ERROR_BACKEND;
+    json_decref(post_json("/v1/chat/completions", bodies[0], 503));
+    fake.refuses = GUMBEL_OK;
+}
+
+/* Connections that are there are still answered; the last test, since nothing comes after that. */
+static void an_engine_that_is_given_up(void **state) {
+    (void)state;
+    char text[4096];
+    const int asking[] = {connect_to_server(), connect_to_server(), connect_to_server()};
+    static const char *const requests[] = {
+        "GET /health HTTP/1.0\r\n\r\n", "GET /ready HTTP/1.0\r\n\r\n",
+        "POST /v1/chat/completions HTTP/1.0\r\nContent-Length: 2\r\n\r\n{}"};
+    json_decref(post_json("/v1/chat/completions", "{" ASK "}", 200)); /* those are accepted, then */
+    server_give_up(running);
+    for (size_t i = 0; i < 3; i++) {
+        dprintf(asking[i], "%s", requests[i]);
+        const ssize_t length = read(asking[i], text, sizeof text - 1);
+        text[length < 0 ? 0 : length] = '\0';
+        assert_non_null(strstr(text, " 503 "));
+        close(asking[i]);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_chat),
@@ -421,7 +466,9 @@ int main(void) {
         cmocka_unit_test(a_full_queue),
         cmocka_unit_test(an_early_failure),
         cmocka_unit_test(a_late_failure),
+        cmocka_unit_test(a_failed_device),
         cmocka_unit_test(a_grammar),
+        cmocka_unit_test(an_engine_that_is_given_up),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -84,6 +84,8 @@ static void log_step(fake_slots *fake, const gb_step_part *parts, size_t count) 
 static gumbel_status check_step(const fake_slots *fake, const gb_step_part *parts, size_t count,
                                 gumbel_error *error) {
     uint32_t tokens = 0;
+    if (fake->is_lost)
+        return gb_fail(error, GUMBEL_ERROR_BACKEND, "device 1: lost");
     for (size_t i = 0; i < count; i++) {
         tokens += parts[i].count + parts[i].draft_count;
         if (has_token(&parts[i], FAKE_FAULT))

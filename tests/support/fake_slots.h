@@ -39,6 +39,7 @@ typedef struct fake_slots {
     fake_slot slots[FAKE_SLOTS];
     uint32_t memory;    /* tokens of all slots, beyond which a step fails; 0: any number */
     bool fault_empties; /* the slots of a step that fails by FAKE_FAULT */
+    bool is_lost;       /* every step fails */
     bool save_fails;    /* for want of host memory */
     unsigned saves;     /* states that went to host memory */
     char log[FAKE_LOG]; /* "0:64 1:1+|": parts of each step, slot and tokens, + where it draws */

@@ -23,11 +23,18 @@ static gumbel_status rank_step(const gb_group_task *t, gb_rank_backend *rank, ui
     return status;
 }
 
+/* With the reason for which a rank has left the others, in an earlier step. */
+static gumbel_status fail_again(const gb_group *all, gumbel_error *error) {
+    gumbel_error why;
+    gb_rank_broken(&(gb_rank){0, all->count, all->meeting}, &why);
+    return gb_fail(error, GUMBEL_ERROR_BACKEND, "%s", why.message);
+}
+
 /* Threads of a CPU's rank wait for their own team alone, so that its masks are made before. */
 static gumbel_status step(gb_backend *backend, gb_batch *batch, gumbel_error *error) {
     gb_group *all = gb_group_of(backend);
     if (all->has_failed)
-        return gb_fail(error, GUMBEL_ERROR_BACKEND, "a rank failed in an earlier step");
+        return fail_again(all, error);
     gb_late_masks *const masks = batch->late_masks;
     gb_batch given = *batch;
     if (masks && all->base.threads > 0) {

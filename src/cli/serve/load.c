@@ -135,7 +135,8 @@ static gumbel_status open_scheduler(const serve_options *serve, serve_loaded *lo
     const gumbel_scheduler_options options = {.size = sizeof options,
                                               .max_queued = (uint32_t)serve->max_queued.value,
                                               .host_bytes = cache_bytes(serve),
-                                              .no_prefix_cache = serve->no_prefix_cache};
+                                              .no_prefix_cache = serve->no_prefix_cache,
+                                              .on_failure = serve_note_failure};
     gumbel_session_destroy(loaded->model.session); /* all slots are the scheduler's */
     loaded->model.session = NULL;
     return gumbel_scheduler_create(loaded->model.engine, &options, &loaded->scheduler, error);

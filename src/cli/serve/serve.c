@@ -61,13 +61,15 @@ static gumbel_status read_files(serving *s, gumbel_error *error) {
     return status;
 }
 
-/* ---- Signals ------------------------------------------------------------------------------------------- */
+/* ---- What ends it -------------------------------------------------------------------------------------- */
 
 /* A signal handler takes no arguments, so what it works on stands here. */
-static sem_t signals;
+static sem_t signals; /* posted for whatever wait_for_end should look at */
+static atomic_uint signal_count;
 
 static void on_signal(int number) {
     (void)number;
+    atomic_fetch_add(&signal_count, 1);
     sem_post(&signals);
 }
 
@@ -85,6 +87,40 @@ static void catch_signals(void) {
 static void wait_for_signal(void) {
     while (sem_wait(&signals) != 0 && errno == EINTR) {
     }
+}
+
+enum { FAILED_SECONDS = 5 }; /* to send what is under way once an engine has failed */
+
+/* Set in this order by the first scheduler that tells of a failure. */
+static atomic_flag is_claimed = ATOMIC_FLAG_INIT;
+static gumbel_error failure;
+static atomic_bool has_failed;
+
+void serve_note_failure(void *unused, const gumbel_error *error) {
+    (void)unused;
+    if (atomic_flag_test_and_set(&is_claimed))
+        return;
+    failure = *error;
+    atomic_store(&has_failed, true);
+    sem_post(&signals);
+}
+
+static void on_alarm(int number) {
+    (void)number;
+    _exit(CLI_FAILED);
+}
+
+/* A client that reads slowly, another model's answer or the device itself could hold the end up, so that it
+ * comes by the clock. */
+static void report_failure(server *served) {
+    static bool is_reported;
+    if (is_reported || !atomic_load(&has_failed))
+        return;
+    is_reported = true;
+    signal(SIGALRM, on_alarm);
+    alarm(FAILED_SECONDS);
+    cli_fail("the engine has failed, and the server ends: %s", failure.message);
+    server_give_up(served);
 }
 
 /* ---- Serving ------------------------------------------------------------------------------------------- */
@@ -149,16 +185,20 @@ static void *drain(void *user) {
     return NULL;
 }
 
-/* The first signal drains; a second one before that is done ends the process. */
+/* A signal drains, or an engine that has failed; a second signal before that is done ends the process. */
 static void wait_for_end(serving *s, const server_options *options) {
     pthread_t drainer;
     wait_for_signal();
+    report_failure(s->server);
     serve_notify("STOPPING=1");
     server_drain(s->server);
     cli_note("refusing new requests; a second signal ends at once");
     if (pthread_create(&drainer, NULL, drain, s) != 0)
         return;
-    wait_for_signal();
+    while (!atomic_load(&is_drained) && atomic_load(&signal_count) < 2) {
+        wait_for_signal();
+        report_failure(s->server);
+    }
     if (!atomic_load(&is_drained)) {
         if (options->unix_path)
             unlink(options->unix_path);
@@ -195,5 +235,7 @@ int serve_run(const serve_arguments *arguments) {
     gb_buffer_free(&s.key_file);
     gb_buffer_free(&s.certificate);
     gb_buffer_free(&s.private_key);
-    return status == GUMBEL_OK ? CLI_OK : cli_fail_with(&error);
+    if (status != GUMBEL_OK)
+        return cli_fail_with(&error);
+    return atomic_load(&has_failed) ? CLI_FAILED : CLI_OK;
 }

@@ -37,6 +37,9 @@ extern const cli_option serve_address_table[], serve_access_table[], serve_limit
 /* Serves until a signal ends it; the exit status. Where this build has no server it says so. */
 int serve_run(const serve_arguments *arguments);
 
+/* A scheduler's on_failure: the server ends, with CLI_FAILED. */
+void serve_note_failure(void *unused, const gumbel_error *error);
+
 /* ---- systemd ------------------------------------------------------------------------------------------- */
 
 /* How many sockets systemd has opened for this process; *first is the first one's descriptor. */

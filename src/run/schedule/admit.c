@@ -19,6 +19,8 @@ void gb_end_overdue(gb_serving_schedule *schedule) {
         const bool goes_on = answer->phase != GB_ENDED;
         if (goes_on && atomic_load(&answer->cancelled))
             end_early(schedule, answer, GUMBEL_ERROR_CANCELLED, "cancelled");
+        else if (goes_on && gb_has_failed(schedule))
+            end_early(schedule, answer, schedule->failure.status, schedule->failure.message);
         else if (goes_on && answer->deadline > 0 && now >= answer->deadline)
             end_early(schedule, answer, GUMBEL_ERROR_DEADLINE, "the request's deadline is over");
     }

@@ -68,4 +68,6 @@ void gb_rerun(gb_serving_schedule *schedule) {
         status = run_chunk(schedule, sequence, &error);
     if (status != GUMBEL_OK || sequence->position == 0)
         gb_drop_kept(schedule, sequence);
+    if (status != GUMBEL_OK)
+        gb_note_step_error(schedule, &error);
 }

@@ -295,6 +295,7 @@ static void run_step(gb_serving_schedule *schedule, size_t count) {
     schedule->counts.steps++;
     if (status != GUMBEL_OK && status != GUMBEL_ERROR_NUMERIC) {
         recover(schedule, count, status, &error);
+        gb_note_step_error(schedule, &error);
         return;
     }
     if (rows > 0)

@@ -43,6 +43,7 @@ typedef struct gb_serving_schedule {
     atomic_uint queued;        /* answers that wait, those not yet added included */
     bool is_short;             /* the device had no memory for a step: nobody begins until an answer ends */
     uint64_t host_bytes, spilled_bytes;
+    gumbel_error failure; /* with which every step ends from now on; its status GUMBEL_OK: there is none */
     gumbel_scheduler_stats counts; /* the totals */
 } gb_serving_schedule;
 
@@ -126,9 +127,19 @@ gumbel_status gb_cut_back(gb_serving_schedule *schedule, gb_sequence *sequence, 
 gumbel_status gb_begin_with(gb_serving_schedule *schedule, gb_answer *answer, const gb_sequence *source,
                             uint32_t position, uint32_t slot, gumbel_error *error);
 
+/* ---- failure.c: an engine that is lost ----------------------------------------------------------------- */
+
+static inline bool gb_has_failed(const gb_serving_schedule *schedule) {
+    return schedule->failure.status != GUMBEL_OK;
+}
+
+/* After a step has failed, and what it takes with it has ended: finds out whether all steps do. Then no
+ * answer goes on, and options.on_failure is told. */
+void gb_note_step_error(gb_serving_schedule *schedule, const gumbel_error *error);
+
 /* ---- admit.c: who begins ------------------------------------------------------------------------------- */
 
-/* Ends answers that were cancelled or whose time is over. */
+/* Ends answers that were cancelled or whose time is over, and all once the engine has failed. */
 void gb_end_overdue(gb_serving_schedule *schedule);
 
 /* Gives slots to the first of those that wait, as far as memory goes. */

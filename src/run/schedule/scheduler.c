@@ -26,6 +26,7 @@ struct gumbel_scheduler {
     uint64_t requests, arrivals;
     bool drains, stops, works;
     gumbel_scheduler_stats stats;
+    gumbel_error failure; /* the schedule's */
 };
 
 /* ---- The thread ---------------------------------------------------------------------------------------- */
@@ -50,12 +51,19 @@ static bool has_idle_work(const gumbel_scheduler *scheduler) {
     return !scheduler->drains && gb_has_rerun(&scheduler->schedule);
 }
 
+/* Tells callers how the schedule stands. With the mutex held. */
+static void publish(gumbel_scheduler *scheduler) {
+    gb_schedule_get_stats(&scheduler->schedule, &scheduler->stats);
+    if (gb_has_failed(&scheduler->schedule))
+        scheduler->failure = scheduler->schedule.failure;
+}
+
 /* Uses the time in which nobody waits. A request that comes meanwhile waits for a chunk. */
 static void work_idle(gumbel_scheduler *scheduler) {
     pthread_mutex_unlock(&scheduler->mutex);
     gb_rerun(&scheduler->schedule);
     pthread_mutex_lock(&scheduler->mutex);
-    gb_schedule_get_stats(&scheduler->schedule, &scheduler->stats);
+    publish(scheduler);
 }
 
 /* Waits until there is something to do. */
@@ -77,7 +85,7 @@ static bool meet_callers(gumbel_scheduler *scheduler, bool goes_on) {
     pthread_mutex_lock(&scheduler->mutex);
     for (const gb_answer *answer = ended; answer; answer = answer->next)
         forget(scheduler, answer);
-    gb_schedule_get_stats(&scheduler->schedule, &scheduler->stats);
+    publish(scheduler);
     wait_for_work(scheduler, goes_on);
     gb_answer *answers = scheduler->inbox;
     scheduler->inbox = NULL;
@@ -206,6 +214,8 @@ static gumbel_status enter_queue(gumbel_scheduler *scheduler, uint32_t count, gu
     const uint32_t before = atomic_load(&scheduler->schedule.queued);
     if (scheduler->drains)
         return gb_fail(error, GUMBEL_ERROR_CANCELLED, "submit: the scheduler takes no more requests");
+    if (scheduler->failure.status != GUMBEL_OK)
+        return gb_fail(error, scheduler->failure.status, "%s", scheduler->failure.message);
     if (before > most || count > most - before)
         return gb_fail(error, GUMBEL_ERROR_LIMIT,
                        "submit: the queue is full: %u answers wait, at most %u may (option max_queued)",

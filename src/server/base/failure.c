@@ -70,6 +70,7 @@ static int status_of(gumbel_status status) {
         return 429;
     case GUMBEL_ERROR_MEMORY:
     case GUMBEL_ERROR_CANCELLED:
+    case GUMBEL_ERROR_BACKEND:
         return 503;
     case GUMBEL_ERROR_DEADLINE:
         return 504;

@@ -18,6 +18,13 @@ void server_add_header(server_exchange *exchange, const char *name, const char *
              value);
 }
 
+void server_add_retry(server_exchange *exchange, const server_failure *failure) {
+    char seconds[16];
+    snprintf(seconds, sizeof seconds, "%d", failure->retry_seconds);
+    if (failure->retry_seconds > 0)
+        server_add_header(exchange, "Retry-After", seconds);
+}
+
 int server_exchange_socket(const server_exchange *exchange) {
     return exchange->peer ? exchange->peer->socket : -1;
 }

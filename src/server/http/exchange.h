@@ -6,6 +6,7 @@
 #define GUMBEL_SERVER_HTTP_EXCHANGE_H
 
 #include "base/byte_buffer.h"
+#include "server/base/failure.h"
 #include "server/base/json.h"
 #include "server/http/sender.h"
 
@@ -36,6 +37,9 @@ const char *server_header(const server_exchange *exchange, const char *name);
 
 /* Adds a header to the reply to come. name is not copied. */
 void server_add_header(server_exchange *exchange, const char *name, const char *value);
+
+/* Adds when to try again, where the failure says so. */
+void server_add_retry(server_exchange *exchange, const server_failure *failure);
 
 /* Replies with a text of that media type. The text is taken over. */
 void server_reply(server_exchange *exchange, int status, const char *type, gb_byte_buffer *text);

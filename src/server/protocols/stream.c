@@ -111,6 +111,7 @@ static void free_stream(void *user) {
 
 static void reply_failure(server_exchange *exchange, const server_protocol *protocol,
                           const server_failure *failure) {
+    server_add_retry(exchange, failure);
     server_reply_json(exchange, failure->status, protocol->error(failure));
 }
 

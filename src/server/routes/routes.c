@@ -165,10 +165,7 @@ void server_note_done(void *user, int status) {
 void server_reply_failure(server_exchange *exchange, const server_failure *failure) {
     static const char messages[] = "/v1/messages";
     const bool is_anthropic = strncmp(exchange->path, messages, sizeof messages - 1) == 0;
-    char seconds[16];
-    snprintf(seconds, sizeof seconds, "%d", failure->retry_seconds);
-    if (failure->retry_seconds > 0)
-        server_add_header(exchange, "Retry-After", seconds);
+    server_add_retry(exchange, failure);
     if (failure->status == 401)
         server_add_header(exchange, "WWW-Authenticate",
                           strcmp(exchange->path, "/") == 0

@@ -11,8 +11,11 @@
 #include <time.h>
 
 void server_health_route(server *s, server_exchange *exchange, const char *rest) {
-    (void)s, (void)rest;
-    server_reply_json(exchange, 200, json_pack("{s:s}", "status", "ok"));
+    (void)rest;
+    if (atomic_load(&s->has_failed))
+        server_reply_json(exchange, 503, json_pack("{s:s}", "status", "failed"));
+    else
+        server_reply_json(exchange, 200, json_pack("{s:s}", "status", "ok"));
 }
 
 void server_ready_route(server *s, server_exchange *exchange, const char *rest) {
