@@ -148,14 +148,15 @@ static bool is_exchange(const gb_step *step) {
 }
 
 uint32_t gb_plan_exchange_before(const gb_plan *plan, uint32_t step) {
-    for (uint32_t s = step; s-- > 0;) {
+    uint32_t found = step;
+    for (uint32_t s = 0; s < step; s++) {
         const gb_step *before = &plan->steps[s];
         if (before->kind == GB_STEP_BRANCH || before->kind == GB_STEP_JUMP)
             return step;
         if (is_exchange(before) && (!before->needs_rows || plan->steps[step].needs_rows))
-            return s;
+            found = s;
     }
-    return step;
+    return found;
 }
 
 static gumbel_status take_values(placer *p, const gb_step *step, gumbel_error *error) {

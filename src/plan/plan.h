@@ -80,9 +80,9 @@ void gb_plan_destroy(gb_plan *plan);
 gumbel_status gb_plan_add_buffer(gb_plan *plan, uint32_t first, uint32_t last, uint64_t size,
                                  gumbel_error *error);
 
-/* The last all_gather that every batch with that step executes before it, or the step itself: where there is
- * one, an all_gather's results have their memory from that one on. A rank that has come past it knows that
- * all have come to it, and so it can write into theirs, however far behind they are. */
+/* The last all_gather that every batch with that step executes before it, or the step itself, also where the
+ * program branches before. An all_gather's results have their memory from that one on: a rank that has come
+ * past it can write into all ranks' memory, since all have come to it. */
 uint32_t gb_plan_exchange_before(const gb_plan *plan, uint32_t step);
 
 /* A step's name: its op's, or that of the fused step. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * all_gather of ops.def. Small parts are sent: each word with the epoch beside it, so that its arrival says
- * that it is there (the LL protocol of NCCL; Hu et al., Demystifying NCCL, 2025). Large ones are read where
- * they lie, between two rounds of flags.
+ * that it is there (the LL protocol of NCCL; Hu et al., Demystifying NCCL, 2025). Large ones are written
+ * where they are wanted, or read where they lie, before ranks meet by flags.
  */
 #include "backends/cuda/exchange/exchange.cuh"
 
@@ -57,8 +57,8 @@ __global__ void __launch_bounds__(GB_CUDA_MAIL_BLOCK)
         g.y[place_of(g, e.rank, e.ranks, word)] = own;
         for (uint32_t r = 0; r < e.ranks; r++) {
             if (r != e.rank)
-                g.y[place_of(g, r, e.ranks, word)] =
-                    gb_float_from_bits(receive<false>(e, mail_of(e, e.rank, r, epoch, word), epoch));
+                g.y[place_of(g, r, e.ranks, word)] = gb_float_from_bits(
+                    (uint32_t)receive<false>(e, mail_of(e, e.rank, r, epoch, word), epoch));
         }
     }
     __syncthreads();
@@ -66,9 +66,28 @@ __global__ void __launch_bounds__(GB_CUDA_MAIL_BLOCK)
         e.epochs[blockIdx.x] = epoch;
 }
 
-/* ---- Read where they lie ------------------------------------------------------------------------------- */
+/* ---- Meetings ------------------------------------------------------------------------------------------ */
 
-/* Tells the block of that number of every peer that this one has come so far, and waits for them. */
+__device__ inline void raise(uint32_t *flag, uint32_t epoch) {
+#if defined(__CUDACC__)
+    asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(flag), "r"(epoch) : "memory");
+#else
+    atomicExch(flag, epoch);
+#endif
+}
+
+__device__ inline uint32_t seen(const uint32_t *flag) {
+#if defined(__CUDACC__)
+    uint32_t epoch;
+    asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(epoch) : "l"(flag) : "memory");
+    return epoch;
+#else
+    return atomicOr(const_cast<uint32_t *>(flag), 0u);
+#endif
+}
+
+/* Tells the block of that number of every peer that this one has come so far, and waits for them. A peer may
+ * have come to the next meeting already, and not further. */
 __device__ void meet(const gb_cuda_exchange &e, uint32_t round, uint32_t epoch) {
     const size_t of_block = ((size_t)round * GB_CUDA_EXCHANGE_BLOCKS + blockIdx.x) * e.ranks;
     __syncthreads();
@@ -76,11 +95,22 @@ __device__ void meet(const gb_cuda_exchange &e, uint32_t round, uint32_t epoch) 
         __threadfence_system();
         raise(e.flags[threadIdx.x] + of_block + e.rank, epoch);
         const uint32_t *from = e.flags[e.rank] + of_block + threadIdx.x;
-        for (uint32_t looks = 1; seen(from) != epoch && may_wait(e, looks);)
+        for (uint32_t looks = 1; (int32_t)(seen(from) - epoch) < 0 && may_wait(e, looks);)
             looks++;
     }
     __syncthreads();
 }
+
+/* What others write is there, and they have what this rank has written. */
+__device__ void meet_behind_writes(const gb_cuda_exchange &e) {
+    uint32_t *const counter = e.epochs + GB_CUDA_MAIL_BLOCKS + blockIdx.x;
+    const uint32_t epoch = *counter + 1;
+    meet(e, 1, epoch);
+    if (threadIdx.x == 0)
+        *counter = epoch;
+}
+
+/* ---- Read where they lie ------------------------------------------------------------------------------- */
 
 /* Not from a cache of this device, which knows nothing of other devices' writes. */
 __device__ inline float4 load_fresh(const float4 *from) {
@@ -149,9 +179,7 @@ template <typename T>
 __global__ void __launch_bounds__(THREADS)
     all_gather_written(GB_GRID_CONSTANT gb_cuda_exchange e, GB_GRID_CONSTANT gathering g) {
     constexpr size_t EACH = sizeof(T) / sizeof(float);
-    uint32_t *const counter = e.epochs + GB_CUDA_MAIL_BLOCKS + blockIdx.x;
     begin(e);
-    const uint32_t epoch = *counter + 1;
     const T *from = reinterpret_cast<const T *>(g.x);
     const size_t count = g.count / EACH, stride = (size_t)gridDim.x * THREADS;
     for (size_t first = (size_t)blockIdx.x * THREADS + threadIdx.x; first < count; first += LOADS * stride) {
@@ -169,19 +197,13 @@ __global__ void __launch_bounds__(THREADS)
             *own = values[i];
         }
     }
-    meet(e, 1, epoch);
-    if (threadIdx.x == 0)
-        *counter = epoch;
+    meet_behind_writes(e);
 }
 
 /* Behind launches that have written. */
 __global__ void all_gather_met(GB_GRID_CONSTANT gb_cuda_exchange e) {
-    uint32_t *const counter = e.epochs + GB_CUDA_MAIL_BLOCKS;
     begin(e);
-    const uint32_t epoch = *counter + 1;
-    meet(e, 1, epoch);
-    if (threadIdx.x == 0)
-        *counter = epoch;
+    meet_behind_writes(e);
 }
 
 } // namespace

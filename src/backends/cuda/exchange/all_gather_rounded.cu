@@ -63,8 +63,8 @@ void gb_cuda_all_gather_rounded(const gb_cuda_call *call) {
     const gb_cuda_tensor *x = call->operands[0];
     own_columns own = {data_of<const float>(x), (unsigned)(gb_cuda_elements(x) / columns_of(x)),
                        columns_of(x), gb_cuda_epilogue_rounding(call), e && e->shares_device};
-    const unsigned shares = shares_of_rows(own.rows, own.columns), blocks = own.rows * shares,
-                   most = gb_cuda_most_row_blocks(e);
+    const unsigned shares = gb_cuda_row_shares(e, own.rows, shares_of_rows(own.rows, own.columns)),
+                   blocks = own.rows * shares, most = e ? e->row_blocks : blocks;
     add_clusters(call->launches, shares, "all_gather_rounded",
                  shares > 1 ? run_all_gather_rounded<ROW_SHARES> : run_all_gather_rounded<1>,
                  blocks < most ? blocks : most, warps_for(own, shares) * WARP, 0, own);

@@ -109,6 +109,18 @@ static gumbel_status copy_to_device(gb_cuda_exchange *e, uint8_t *memory, gumbel
     return gb_cuda_check(cudaDeviceSynchronize(), "copying addresses of other devices", error);
 }
 
+/* The most ranks that one device has. */
+static uint32_t ranks_of_device(void *const *all, uint32_t ranks) {
+    uint32_t most = 0;
+    for (uint32_t r = 0; r < ranks; r++) {
+        uint32_t same = 0;
+        for (uint32_t other = 0; other < ranks; other++)
+            same += ((const introduction *)all[other])->device == ((const introduction *)all[r])->device;
+        most = same > most ? same : most;
+    }
+    return most;
+}
+
 static gumbel_status connect(const gb_rank *rank, int device, uint8_t *arena, gb_cuda_exchange *e,
                              gumbel_error *error) {
     introduction own = {device, (uint8_t *)e->mail[rank->index], arena, e->stops[rank->index]};
@@ -118,6 +130,8 @@ static gumbel_status connect(const gb_rank *rank, int device, uint8_t *arena, gb
         return gb_rank_broken(rank, error);
     for (uint32_t r = 0; r < rank->count && status == GUMBEL_OK; r++)
         status = meet(&own, r, all[r], e, error);
+    const uint32_t sharing = ranks_of_device(all, rank->count);
+    e->row_blocks = sharing > 1 ? GB_CUDA_EXCHANGE_BLOCKS / sharing : GB_CUDA_ROW_BLOCKS;
     if (status == GUMBEL_OK)
         status = copy_to_device(e, own.memory, error);
     return gb_rank_agree(rank, status, error); /* and the introductions are read */

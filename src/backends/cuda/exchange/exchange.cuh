@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How kernels of several ranks tell each other things: words that carry the number of their exchange, and
- * flags that are raised behind other writes.
+ * How kernels of several ranks tell each other things, by words that carry the number of their exchange.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_EXCHANGE_EXCHANGE_CUH
 #define GUMBEL_BACKENDS_CUDA_EXCHANGE_EXCHANGE_CUH
@@ -23,7 +22,7 @@ __device__ inline T *at_rank(const gb_cuda_exchange &e, uint32_t rank, T *own) {
 
 /* Stores what this rank has stored in the other ranks' arenas. */
 template <typename T>
-__device__ inline void store_at_others(const gb_cuda_exchange &e, T *own, const T &value) {
+__device__ inline void store_at_others(const gb_cuda_exchange &e, T *own, T value) {
     for (uint32_t r = 1; r < e.ranks; r++) /* each begins with another one */
         *at_rank(e, (e.rank + r) % e.ranks, own) = value;
 }
@@ -54,24 +53,6 @@ __device__ inline uint64_t received(const uint64_t *at) {
 #endif
 }
 
-__device__ inline void raise(uint32_t *flag, uint32_t epoch) {
-#if defined(__CUDACC__)
-    asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(flag), "r"(epoch) : "memory");
-#else
-    atomicExch(flag, epoch);
-#endif
-}
-
-__device__ inline uint32_t seen(const uint32_t *flag) {
-#if defined(__CUDACC__)
-    uint32_t epoch;
-    asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(epoch) : "l"(flag) : "memory");
-    return epoch;
-#else
-    return atomicOr(const_cast<uint32_t *>(flag), 0u);
-#endif
-}
-
 /* Whether to go on waiting, after so many looks. */
 __device__ inline bool may_wait(const gb_cuda_exchange &e, uint32_t looks) {
 #if defined(__CUDACC__)
@@ -82,13 +63,13 @@ __device__ inline bool may_wait(const gb_cuda_exchange &e, uint32_t looks) {
 #endif
 }
 
-/* The word of that exchange, once it has come. */
+/* The word of that exchange with its epoch, once it has come; another epoch: waiting was ended. */
 template <bool ACQUIRES>
-__device__ inline uint32_t receive(const gb_cuda_exchange &e, const uint64_t *from, uint32_t epoch) {
+__device__ inline uint64_t receive(const gb_cuda_exchange &e, const uint64_t *from, uint32_t epoch) {
     uint64_t both = received<ACQUIRES>(from);
     for (uint32_t looks = 1; (uint32_t)(both >> 32) != epoch && may_wait(e, looks); looks++)
         both = received<ACQUIRES>(from);
-    return (uint32_t)both;
+    return both;
 }
 
 /* ---- What a block and those of its number on other ranks have ------------------------------------------ */
@@ -99,7 +80,7 @@ class block_boxes {
   public:
     __device__ explicit block_boxes(const gb_cuda_exchange *ranks)
         : e(*ranks), counter(ranks->epochs + GB_CUDA_MAIL_BLOCKS + GB_CUDA_EXCHANGE_BLOCKS + blockIdx.x),
-          epoch(*counter) {}
+          epoch(*counter), was_stopped(false) {}
 
     /* The largest of the words that all give. */
     __device__ uint32_t largest(uint32_t own) {
@@ -108,7 +89,7 @@ class block_boxes {
         epoch++;
         if (is_of_peer()) {
             send(box(threadIdx.x, e.rank, epoch % 2), epoch, own);
-            word = receive<false>(e, box(e.rank, threadIdx.x, epoch % 2), epoch);
+            word = wait_for<false>(epoch % 2);
         }
         if (threadIdx.x < WARP)
             word = largest_in_warp(word);
@@ -125,12 +106,12 @@ class block_boxes {
     }
 
     /* All have come, and what they wrote into this rank's memory and left is there. */
-    __device__ void meet() const {
+    __device__ void meet() {
         __syncthreads();
         if (is_of_peer()) {
             __threadfence_system();
             send(box(threadIdx.x, e.rank, MEETING), epoch, 0);
-            receive<true>(e, box(e.rank, threadIdx.x, MEETING), epoch);
+            wait_for<true>(MEETING);
         }
         __syncthreads();
     }
@@ -155,6 +136,15 @@ class block_boxes {
     const gb_cuda_exchange &e;
     uint32_t *const counter;
     uint32_t epoch;
+    bool was_stopped; /* the thread's waiting was ended: it waits no more */
+
+    template <bool ACQUIRES>
+    __device__ uint32_t wait_for(uint32_t number) {
+        const uint64_t *const from = box(e.rank, threadIdx.x, number);
+        const uint64_t both = was_stopped ? received<ACQUIRES>(from) : receive<ACQUIRES>(e, from, epoch);
+        was_stopped = (uint32_t)(both >> 32) != epoch;
+        return (uint32_t)both;
+    }
 
     /* A thread for each of the others. */
     __device__ bool is_of_peer() const {

@@ -16,26 +16,31 @@
 extern "C" {
 #endif
 
-/* Words of 4 bytes that a rank's part has at most to go through mailboxes, by blocks of that many, and how
- * many blocks other parts take at most: so few that all run at once. A block waits for those of its number on
- * other ranks alone. */
+/* Words of 4 bytes that a rank's part has at most to go through mailboxes, by blocks of that many; how many
+ * blocks other parts take at most, so few that all run at once; and how many round rows, each so many between
+ * two meetings. A block waits for those of its number on other ranks alone. */
 enum {
     GB_CUDA_MAIL_BLOCK = 256,
     GB_CUDA_MAIL_BLOCKS = 64,
     GB_CUDA_MOST_MAIL = GB_CUDA_MAIL_BLOCK * GB_CUDA_MAIL_BLOCKS,
     GB_CUDA_EXCHANGE_BLOCKS = 128,
-    GB_CUDA_ROW_BLOCKS = 512,   /* that round rows, */
-    GB_CUDA_ROWS_OF_BLOCK = 16, /* so many each between two meetings */
+    GB_CUDA_ROW_BLOCKS = 512,
+    GB_CUDA_ROWS_OF_BLOCK = 16,
     GB_CUDA_BOXES = 3 + GB_CUDA_ROWS_OF_BLOCK
 };
 
 /* Addresses by rank. */
 typedef struct gb_cuda_exchange {
     uint32_t rank, ranks;
-    bool shares_device; /* ranks have the same: kernels behind an exchange must not take its place while it
+    bool shares_device; /* with another rank: kernels behind an exchange must not take its place while it
                            waits */
-    uint64_t *mail[GB_MOST_RANKS];  /* [2, ranks, GB_CUDA_MOST_MAIL]: parity of the epoch, sender, words */
-    uint32_t *flags[GB_MOST_RANKS]; /* [2, GB_CUDA_EXCHANGE_BLOCKS, ranks]: ready or done, block, sender */
+    /* How many blocks of threads a launch has at most that round rows, the same on all ranks. Blocks begin in
+     * the order of their numbers, so that the first one that has not ended runs on all; ranks of one device
+     * share its places. */
+    uint32_t row_blocks;
+    uint64_t *mail[GB_MOST_RANKS]; /* [2, ranks, GB_CUDA_MOST_MAIL]: parity of the epoch, sender, words */
+    /* [2, GB_CUDA_EXCHANGE_BLOCKS, ranks]: ready (where that is asked) or done, block, sender */
+    uint32_t *flags[GB_MOST_RANKS];
     uint64_t *boxes[GB_MOST_RANKS]; /* [GB_CUDA_ROW_BLOCKS, GB_CUDA_BOXES, ranks]: block; largest, meeting,
                                        sums; sender */
     uint8_t *arenas[GB_MOST_RANKS]; /* of a step's values, which lie alike in all */
@@ -45,17 +50,15 @@ typedef struct gb_cuda_exchange {
     volatile uint32_t *stops[GB_MOST_RANKS]; /* in pinned memory: not 0 ends all waiting of the rank */
 } gb_cuda_exchange;
 
-/* How many blocks of threads a launch may have that exchange words by their numbers, each with that of its
- * number on other ranks. Blocks begin in the order of their numbers, so that the first one that has not ended
- * runs on all; ranks of one device have a part of its places. */
-static inline uint32_t gb_cuda_most_row_blocks(const gb_cuda_exchange *exchange) {
-    return exchange && exchange->shares_device ? GB_CUDA_EXCHANGE_BLOCKS : GB_CUDA_ROW_BLOCKS;
+/* Into how many blocks each of some rows of a launch is shared out, of so many at most: a block has one row
+ * then, so there must be blocks for all. exchange may be NULL. */
+static inline uint32_t gb_cuda_row_shares(const gb_cuda_exchange *exchange, uint32_t rows, uint32_t shares) {
+    return exchange && rows * shares > exchange->row_blocks ? 1 : shares;
 }
 
-/* Reserves a rank's memory and shares addresses; arena is that of its steps' values. Every
- * rank calls it at the same time, with its device the thread's. Safe to destroy after a failure. Errors:
- * MEMORY; UNSUPPORTED (devices that do not reach each other's memory, one that is given twice without
- * CUDA_MODULE_LOADING=EAGER).
+/* Reserves a rank's memory and shares addresses; arena is that of its steps' values. Every rank calls it at
+ * the same time, with its device the thread's. Safe to destroy after a failure. Errors: MEMORY; UNSUPPORTED
+ * (devices that do not reach each other's memory, one that is given twice without CUDA_MODULE_LOADING=EAGER).
  */
 gumbel_status gb_cuda_exchange_create(const gb_rank *rank, int device, void *arena,
                                       gb_cuda_exchange *exchange, gumbel_error *error);

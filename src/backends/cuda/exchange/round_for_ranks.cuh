@@ -11,8 +11,8 @@
 
 namespace gb_cuda {
 
-/* Rows of a block of threads, one after the other; of a row that SHARES blocks of a cluster have, one. Waits
- * for the other ranks once a row, and once for all that are settled together. All threads call all of it. */
+/* A block's rows, one after the other; where a cluster of SHARES blocks shares rows, each block has one. It
+ * waits for the other ranks once a row, and once for all rows that are settled together. */
 template <int EACH, int PARTS, int SHARES>
 class rank_rounding {
   public:

@@ -33,12 +33,14 @@ static uint32_t part_of(const gb_cuda_step *step, const gb_cuda_tensor *value) {
     return part;
 }
 
-/* Its rows are rounded for the gather: by the source, whose epilogue they become. */
+/* Its rows are rounded for the gather: by the source, whose epilogue they become. Ranks meet in the source
+ * then, so nothing may come between. */
 static bool round_before(const gb_cuda_lowered *lowered, gb_cuda_step *source, uint32_t part,
-                         const gb_cuda_prepared *rows) {
+                         const gb_cuda_step *gather) {
     const bool is_gated = source->step->kind == GB_STEP_FUSED && source->step->fused->kind == GB_FUSED_GATED;
+    const gb_cuda_prepared *rows = gather->calls[0].epilogue;
     gb_cuda_call *call = &source->calls[part];
-    if (!is_gated || call->epilogue)
+    if (!is_gated || call->epilogue || source + 1 != gather)
         return false;
     call->epilogue = rows;
     call->rounds_for_ranks = true;
@@ -60,7 +62,7 @@ static void join(const gb_cuda_lowered *lowered, uint32_t gather) {
     if (!source || !source->kernel || part == source->problem.count)
         return;
     if (call->epilogue && !gb_cuda_is_live(&step->problem, 0)) {
-        call->is_stored_before = round_before(lowered, source, part, call->epilogue);
+        call->is_stored_before = round_before(lowered, source, part, step);
     } else if (!call->epilogue && call->is_free_since_exchange && source->kernel->stores_gathered &&
                gb_node_int(call->node, GB_ATTRIBUTE_SECTIONS) == 1) {
         source->calls[part].gathered = call->results[0];

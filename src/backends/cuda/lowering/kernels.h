@@ -123,12 +123,11 @@ typedef struct gb_cuda_call {
     bool prepares_input;              /* no launch before has stored it */
     const gb_cuda_prepared *epilogue; /* where result 0 is prepared, too; NULL: nowhere */
     gb_cuda_launch_list *launches;    /* to which its launches are added */
-    /* Of an all_gather: its result's memory has been free since the exchange before, and the step that
-     * computes its operand stores it in all ranks' memory. Of that step: the all_gather's result, which it
-     * stores instead of its own, or whether its epilogue rounds what this rank has of rows. */
-    bool is_free_since_exchange, is_stored_before;
-    const gb_cuda_tensor *gathered;
-    bool rounds_for_ranks;
+    bool is_free_since_exchange;      /* of an all_gather: its result's memory, since the exchange before */
+    bool is_stored_before; /* likewise: the step before has stored or rounded its result on all ranks */
+    const gb_cuda_tensor *gathered; /* an all_gather's result, of whose rows it stores its columns on all
+                                       ranks, and no result of its own; NULL: none */
+    bool rounds_for_ranks;          /* the epilogue's rows have columns of all ranks */
 } gb_cuda_call;
 
 /* What a step of a plan computes: a node's call, or those of a fused step's parts. */

@@ -50,7 +50,8 @@ static inline bool gb_cuda_is_gather(const gb_step *step) {
     return step->kind == GB_STEP_NODE && step->node->op == GB_OP_ALL_GATHER;
 }
 
-/* Lets steps store what an all_gather behind them would copy, where their kernels can; kernels are chosen. */
+/* Once kernels are chosen: notes how each all_gather can exchange, and lets steps store what one behind them
+ * would copy, where their kernels can. */
 void gb_cuda_join_gathers(gb_cuda_lowered *lowered);
 
 /* ---- accesses.c ---------------------------------------------------------------------------------------- */

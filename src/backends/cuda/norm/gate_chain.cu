@@ -114,7 +114,7 @@ static __global__ void __launch_bounds__(ROUND_WARPS *WARP) run_gate_rows(GB_GRI
                                              blockIdx.x % SHARES == 0);
 }
 
-/* The same of a rank's columns. Grid: at most so many rows, which begin again. */
+/* The same of a rank's columns. Grid: [rows, shares of each], or fewer blocks, each of several rows. */
 template <chain_kind KIND, int SHARES>
 static __global__ void __launch_bounds__(ROUND_WARPS *WARP)
     run_gate_rows_for_ranks(GB_GRID_CONSTANT gate_chain c) {
@@ -194,20 +194,20 @@ static unsigned shares_of(const gate_chain &c) {
 
 template <chain_kind KIND>
 static void launch_rows(const gate_chain &c, const gb_cuda_call *call) {
-    const unsigned shares = shares_of(c), of_thread = shares > 1 ? shares : (unsigned)ROW_PARTS,
-                   warps = blocks_for(c.of.columns, (size_t)of_thread * WARP_COLUMNS),
-                   blocks = c.rows * c.of.parts * shares;
-    if (c.rounded.ranks) {
-        const unsigned most = gb_cuda_most_row_blocks(call->scratch->exchange);
+    const gb_cuda_exchange *e = c.rounded.ranks ? call->scratch->exchange : nullptr;
+    const unsigned rows = c.rows * c.of.parts, shares = gb_cuda_row_shares(e, rows, shares_of(c)),
+                   of_thread = shares > 1 ? shares : (unsigned)ROW_PARTS,
+                   threads = blocks_for(c.of.columns, (size_t)of_thread * WARP_COLUMNS) * WARP,
+                   blocks = rows * shares;
+    if (e)
         add_clusters(call->launches, shares, "gate_rows_for_ranks",
                      shares > 1 ? run_gate_rows_for_ranks<KIND, ROW_SHARES>
                                 : run_gate_rows_for_ranks<KIND, 1>,
-                     blocks < most ? blocks : most, warps * WARP, 0, c);
-    } else {
+                     blocks < e->row_blocks ? blocks : e->row_blocks, threads, 0, c);
+    else
         add_clusters(call->launches, shares, "gate_rows",
-                     shares > 1 ? run_gate_rows<KIND, ROW_SHARES> : run_gate_rows<KIND, 1>, blocks,
-                     warps * WARP, 0, c);
-    }
+                     shares > 1 ? run_gate_rows<KIND, ROW_SHARES> : run_gate_rows<KIND, 1>, blocks, threads,
+                     0, c);
 }
 
 template <chain_kind KIND>

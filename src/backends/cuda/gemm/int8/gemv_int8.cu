@@ -222,10 +222,11 @@ struct gemv_int8_warp {
                           const lane_rows<SUMS / 2> &rows) const {
         const int row = sum / 4 * 2 + sum % 2;
         float *const own = to.to + (size_t)row_of(sum) * to.stride + below(sum);
-        *own = int8_result(value - rows.raised[row], rows.scales[row],
-                           gb_widen_half(to.scales[below(sum) / 8], GB_F16));
+        const float result = int8_result(value - rows.raised[row], rows.scales[row],
+                                         gb_widen_half(to.scales[below(sum) / 8], GB_F16));
+        *own = result;
         if (to.ranks)
-            store_at_others(*to.ranks, own, *own);
+            store_at_others(*to.ranks, own, result);
     }
 
     __device__ void finish(const tile_piece &piece, const tile_result &to, const lane_rows<SUMS / 2> &rows) {

@@ -82,7 +82,8 @@ __device__ inline float int8_result(int32_t sum, float row_scale, float weight_s
  * it. */
 gb_cuda::int8_rows gb_cuda_round_rows(const gb_cuda_call *product);
 
-/* How a call's epilogue rounds its result; not at all where it has none or another. */
+/* How a call's epilogue rounds its result, for all ranks where it does; not at all where it has none or
+ * another. */
 gb_cuda::row_rounding gb_cuda_epilogue_rounding(const gb_cuda_call *call);
 
 /* That many rows as they lie in memory of gb_cuda_int8_rows_bytes. */
