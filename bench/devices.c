@@ -117,6 +117,7 @@ int main(int count, char **arguments) {
     gumbel_program *program;
     gumbel_program_info info = {.size = sizeof info};
     static work w;
+    setenv("CUDA_MODULE_LOADING", "EAGER", 0);
     if (count < 4) {
         fprintf(stderr, "usage: bench_devices PROGRAM BACKEND DEVICES [PROMPT] [SEQUENCES] [TOKENS]\n");
         return 2;

@@ -602,7 +602,8 @@ typedef struct gumbel_engine_options {
     gumbel_engine *draft_engine;
     /* Numbers of the backend's devices, read while the engine is made. NULL: the first. With several, up to
      * 16 of one kind, each has a part of the weights and of every session's states, and the answers are those
-     * of one (docs/scaling.md). On the cpu each stands for a share of the threads; mlx has one. */
+     * of one (docs/scaling.md). Several of cuda need CUDA_MODULE_LOADING=EAGER in the environment before CUDA
+     * is first used. On the cpu each stands for a share of the threads; mlx has one. */
     const int *devices;
     uint32_t device_count;
     /* Products with smaller weights are computed by every device, since gathering their results would take

@@ -12,6 +12,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -77,6 +78,7 @@ static void steps_end_with_the_device_named(void **unused) {
 #endif
 
 int main(void) {
+    setenv("CUDA_MODULE_LOADING", "EAGER", 1);
     const struct CMUnitTest tests[] = {cmocka_unit_test(steps_end_with_the_device_named)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

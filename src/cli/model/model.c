@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "cli/base/report.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 const cli_option cli_model_table[] = {
@@ -144,6 +145,8 @@ static gumbel_status open_tokenizer(cli_model *model, gumbel_error *error) {
 gumbel_status cli_model_open_program(const cli_model_options *options, cli_model *model,
                                      gumbel_error *error) {
     *model = (cli_model){0};
+    if (options->devices.count > 1)
+        setenv("CUDA_MODULE_LOADING", "EAGER", 0); /* which several GPUs need, before CUDA is first used */
     const uint32_t wanted = (uint32_t)options->max_context.value;
     gumbel_status status =
         cli_open_program(&options->source, wanted, &model->program, &model->load_seconds, error);

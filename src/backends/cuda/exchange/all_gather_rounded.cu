@@ -8,7 +8,8 @@
 
 using namespace gb_cuda;
 
-enum { PARTS_OF_ROW = 3 /* of a block's threads */ };
+/* Waiting for each of many narrow rows takes longer than exchanging all bytes. */
+enum { PARTS_OF_ROW = 3 /* of a block's threads */, LEAST_PROMPT_COLUMNS = 1024 /* of a rank */ };
 
 struct own_columns {
     const float *x; /* [rows, columns] */
@@ -44,8 +45,9 @@ static unsigned columns_of(const gb_cuda_tensor *tensor) {
 bool gb_cuda_gather_has_epilogue(const gb_cuda_problem *problem) {
     const gb_cuda_call *call = problem->parts[0];
     const gb_cuda_prepared *rows = call->epilogue;
-    const unsigned columns = columns_of(call->operands[0]), most = PARTS_OF_ROW * ROUND_WARPS * WARP_COLUMNS;
-    return rows && gb_node_int(call->node, GB_ATTRIBUTE_RANKS) > 1 &&
+    const unsigned columns = columns_of(call->operands[0]), most = PARTS_OF_ROW * ROUND_WARPS * WARP_COLUMNS,
+                   least = gb_cuda_is_prompt(call) ? (unsigned)LEAST_PROMPT_COLUMNS : 1;
+    return rows && columns >= least && gb_node_int(call->node, GB_ATTRIBUTE_RANKS) > 1 &&
            gb_node_int(call->node, GB_ATTRIBUTE_SECTIONS) == 1 && gb_cuda_is_rounded(rows) &&
            columns_of(rows->as) == columns_of(call->results[0]) && columns % INT8_BLOCK == 0 &&
            columns <= most && (rows->rotation == 0 || columns % rows->rotation == 0);

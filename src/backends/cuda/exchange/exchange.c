@@ -40,6 +40,16 @@ static uint64_t copy_at(uint32_t ranks) {
     return epochs_at(ranks) + aligned(EPOCHS * sizeof(uint32_t));
 }
 
+/* Who loads a kernel when it is first launched waits for what runs, which may wait for a rank that is to load
+ * one. */
+static gumbel_status check_loading(gumbel_error *error) {
+    const char *loading = getenv("CUDA_MODULE_LOADING");
+    if (loading && strcmp(loading, "EAGER") == 0)
+        return GUMBEL_OK;
+    return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
+                   "cuda: for several devices set CUDA_MODULE_LOADING=EAGER before CUDA is first used");
+}
+
 /* One block of zeros, so that no epoch is found before it was sent. */
 static gumbel_status reserve(uint32_t ranks, gb_cuda_exchange *e, gumbel_error *error) {
     const uint64_t size = copy_at(ranks) + sizeof *e;
@@ -80,16 +90,6 @@ static void take_addresses(uint32_t rank, const introduction *of, gb_cuda_exchan
     e->flags[rank] = (uint32_t *)(void *)(of->memory + flags_at(e->ranks));
 }
 
-/* A kernel that is loaded when it is first launched waits for those that run on its device, and one of these
- * may wait for it. */
-static gumbel_status check_shared(int device, gumbel_error *error) {
-    const char *loading = getenv("CUDA_MODULE_LOADING");
-    if (loading && strcmp(loading, "EAGER") == 0)
-        return GUMBEL_OK;
-    return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
-                   "cuda: device %d is given twice; to try that set CUDA_MODULE_LOADING=EAGER", device);
-}
-
 static gumbel_status meet(const introduction *own, uint32_t rank, const introduction *other,
                           gb_cuda_exchange *e, gumbel_error *error) {
     take_addresses(rank, other, e);
@@ -98,7 +98,7 @@ static gumbel_status meet(const introduction *own, uint32_t rank, const introduc
     if (other->device != own->device)
         return reach(own->device, other->device, error);
     e->shares_device = true;
-    return check_shared(own->device, error);
+    return GUMBEL_OK;
 }
 
 static gumbel_status copy_to_device(gb_cuda_exchange *e, uint8_t *memory, gumbel_error *error) {
@@ -140,6 +140,7 @@ static gumbel_status connect(const gb_rank *rank, int device, uint8_t *arena, gb
 gumbel_status gb_cuda_exchange_create(const gb_rank *rank, int device, void *arena,
                                       gb_cuda_exchange *exchange, gumbel_error *error) {
     *exchange = (gb_cuda_exchange){.rank = rank->index, .ranks = rank->count};
+    GB_TRY(check_loading(error));
     GB_TRY(gb_rank_agree(rank, reserve(rank->count, exchange, error), error));
     return connect(rank, device, arena, exchange, error);
 }

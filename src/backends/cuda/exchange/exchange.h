@@ -58,7 +58,7 @@ static inline uint32_t gb_cuda_row_shares(const gb_cuda_exchange *exchange, uint
 
 /* Reserves a rank's memory and shares addresses; arena is that of its steps' values. Every rank calls it at
  * the same time, with its device the thread's. Safe to destroy after a failure. Errors: MEMORY; UNSUPPORTED
- * (devices that do not reach each other's memory, one that is given twice without CUDA_MODULE_LOADING=EAGER).
+ * (devices that do not reach each other's memory; CUDA_MODULE_LOADING is not EAGER).
  */
 gumbel_status gb_cuda_exchange_create(const gb_rank *rank, int device, void *arena,
                                       gb_cuda_exchange *exchange, gumbel_error *error);
