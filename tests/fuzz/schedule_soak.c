@@ -91,7 +91,7 @@ static gumbel_status fail_somehow(gumbel_error *told) {
                                         : gb_fail(told, GUMBEL_ERROR_BACKEND, "injected: the device failed");
 }
 
-/* By one token that nobody asked for the scheduler finds out whether the device is lost, which it is not. */
+/* The probe by which the scheduler finds out whether the device is lost, which it is not. */
 static bool is_probe(const gb_batch *batch) {
     return batch->token_count == 1 && batch->positions[0] == 0;
 }

@@ -52,7 +52,12 @@ static void add_node(pool *p) {
     gb_ref x = p->values[index], y;
     int64_t width = p->widths[index];
     gb_attribute heads = gb_int(GB_ATTRIBUTE_HEADS, 4);
-    switch (random_below(6)) {
+    switch (random_below(7)) {
+    case 6: { /* of a rank that is alone */
+        const gb_attribute attributes[] = {gb_int(GB_ATTRIBUTE_RANKS, 1), gb_int(GB_ATTRIBUTE_SECTIONS, 1)};
+        y = gb_build_op(p->builder, GB_OP_ALL_GATHER, &x, 1, attributes, 2);
+        break;
+    }
     case 4: {
         const gb_attribute epsilon = gb_float(GB_ATTRIBUTE_EPSILON, 1e-6);
         y = gb_build_op(p->builder, GB_OP_RMS_NORM, &x, 1, &epsilon, 1);
@@ -144,6 +149,31 @@ static void write_result(const shadow *s, const gb_step *step, gb_ref value) {
             assert_holds(s, step->operands[i]); /* results do not overlap operands */
 }
 
+static bool is_exchange(const gb_step *step) {
+    return step->kind == GB_STEP_NODE && step->node->op == GB_OP_ALL_GATHER;
+}
+
+static uint32_t step_after(const gb_plan *plan, uint32_t at, bool take) {
+    const gb_step *step = &plan->steps[at];
+    const bool jumps = step->kind == GB_STEP_JUMP || (step->kind == GB_STEP_BRANCH && !take);
+    assert_true(!jumps || (step->target > at && step->target <= plan->step_count));
+    return jumps ? step->target : at + 1;
+}
+
+/* A rank that has come past an exchange may write the next one's result here, where the plan says so. */
+static void write_ahead(const shadow *s, uint32_t exchange, bool take) {
+    uint32_t next = step_after(s->plan, exchange, take);
+    while (next < s->plan->step_count && !is_exchange(&s->plan->steps[next]))
+        next = step_after(s->plan, next, take);
+    if (next == s->plan->step_count || gb_plan_exchange_before(s->plan, next) == next)
+        return;
+    assert_int_equal(gb_plan_exchange_before(s->plan, next), exchange);
+    const gb_ref result = s->plan->steps[next].results[0];
+    const gb_place *place = &s->plan->places[result];
+    for (uint64_t g = place->offset / GRANULE; g < (place->offset + place->size) / GRANULE; g++)
+        s->owners[g] = result;
+}
+
 /* Buffers are filled by their first step beside its results, and hold until their last one has ended. */
 static void walk_buffers(const shadow *s, uint32_t step) {
     for (uint32_t i = 0; i < s->plan->buffer_count; i++) {
@@ -164,21 +194,21 @@ static void walk(const gb_plan *plan, bool take) {
     shadow s = {plan, malloc((size_t)(plan->arena_bytes / GRANULE + 1) * sizeof(gb_ref))};
     assert_non_null(s.owners);
     memset(s.owners, 0xff, (size_t)(plan->arena_bytes / GRANULE + 1) * sizeof(gb_ref));
-    for (uint32_t at = 0; at < plan->step_count;) {
-        const gb_step *step = &plan->steps[at++];
+    for (uint32_t at = 0; at < plan->step_count; at = step_after(plan, at, take)) {
+        const gb_step *step = &plan->steps[at];
+        if (is_exchange(step) && gb_plan_exchange_before(plan, at) != at)
+            assert_holds(&s, step->results[0]);
+        if (is_exchange(step))
+            write_ahead(&s, at, take);
         for (uint32_t i = 0; i < step->operand_count; i++)
             if (step->operands[i] != GB_NO_VALUE)
                 assert_holds(&s, step->operands[i]);
         for (uint32_t i = 0; i < step->result_count; i++)
             write_result(&s, step, step->results[i]);
-        walk_buffers(&s, at - 1);
+        walk_buffers(&s, at);
         for (uint32_t i = 0; i < step->operand_count; i++)
             if (step->operands[i] != GB_NO_VALUE)
                 assert_holds(&s, step->operands[i]); /* nor do buffers */
-        if (step->kind == GB_STEP_JUMP || (step->kind == GB_STEP_BRANCH && !take)) {
-            assert_true(step->target >= at && step->target <= plan->step_count);
-            at = step->target;
-        }
     }
     for (uint32_t i = 0; i < plan->program->output_count; i++)
         assert_holds(&s, plan->program->outputs[i].value);

@@ -122,13 +122,25 @@ static uint32_t count_nodes(const gb_pattern *pattern, const gb_match *match) {
     return count;
 }
 
+/* Whether a part computes what is bound to an operand, as in x + x: it is not there before the step. */
+static bool reads_own_result(const matcher *m) {
+    for (uint32_t i = 0; i < GB_MAX_STEP_OPERANDS; i++) {
+        const gb_ref operand = m->match.operands[i];
+        const gb_node *node = operand == GB_NO_VALUE ? NULL : producer_of(m, operand);
+        for (uint32_t p = 0; p < m->pattern->part_count && node; p++)
+            if (m->match.nodes[p] == node && !(m->pattern->parts[p].flags & GB_PART_OUTSIDE))
+                return true;
+    }
+    return false;
+}
+
 bool gb_pattern_matches(const gb_fuser *fuser, const gb_pattern *pattern, const gb_node *root,
                         gb_match *match) {
     matcher m = {.fuser = fuser, .pattern = pattern};
     for (uint32_t i = 0; i < GB_MAX_STEP_OPERANDS; i++)
         m.match.operands[i] = GB_NO_VALUE;
     if (!is_op_of(&pattern->parts[pattern->root], root) || !match_node(&m, pattern->root, root) ||
-        count_nodes(pattern, &m.match) < pattern->fewest_nodes ||
+        count_nodes(pattern, &m.match) < pattern->fewest_nodes || reads_own_result(&m) ||
         (pattern->fits && !pattern->fits(fuser->plan->program, &m.match)))
         return false;
     *match = m.match;

@@ -134,7 +134,7 @@ static inline bool gb_has_failed(const gb_serving_schedule *schedule) {
 }
 
 /* After a step has failed, and what it takes with it has ended: finds out whether all steps do. Then no
- * answer goes on, and options.on_failure is told. */
+ * answer goes on, and options.on_failure is called. */
 void gb_note_step_error(gb_serving_schedule *schedule, const gumbel_error *error);
 
 /* ---- admit.c: who begins ------------------------------------------------------------------------------- */
