@@ -127,10 +127,10 @@ GUMBEL_API void gumbel_program_close(gumbel_program *program);
 /* Lets attention's caches hold numbers of another kind, before engines are made of the program and while no
  * other thread uses it. cache is "float32", "bfloat16", "q8" (8-bit codes, a scale for 32 of them), "q4"
  * (4-bit codes in layers that attend to everything, q8 in those with a window) or "q4-all"; others' names for
- * these are understood. Keys and values are rotated where codes need it, see docs/quantization.md. Sizes,
- * costs and descriptions are then those of the changed program, and so is its id, by which session files are
- * recognized; a program that has such caches already stays as it is. The file is not changed. Errors:
- * ARGUMENT (an unknown name), UNSUPPORTED (heads that are no whole groups), MEMORY. */
+ * these are understood. Keys and values are rotated where codes need it, see docs/cache-quantization.md.
+ * Sizes, costs and descriptions are then those of the changed program, and so is its id, by which session
+ * files are recognized; a program that has such caches already stays as it is. The file is not changed.
+ * Errors: ARGUMENT (an unknown name), UNSUPPORTED (heads that are no whole groups), MEMORY. */
 GUMBEL_API gumbel_status gumbel_program_set_cache(gumbel_program *program, const char *cache,
                                                   gumbel_error *error);
 
@@ -1279,7 +1279,7 @@ typedef struct gumbel_export_stats {
 } gumbel_export_stats;
 
 /* What the products of a model take in when it reads a text: gumbel_export uses it to quantize matrices so
- * that their products lose little, not their weights (docs/quantization.md, "Calibration"). */
+ * that their products lose little, not their weights (docs/calibration.md). */
 typedef struct gumbel_calibration gumbel_calibration;
 
 typedef struct gumbel_calibration_options {

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Prints docs/quantization.md's table of what the kinds of caches cost the bundled models, as Markdown:
+# Prints docs/cache-quantization.md's table of what the kinds of caches cost the bundled models, as Markdown:
 #     tools/cache_table.sh [GUMBEL]
 # GUMBEL is the built program (default build/release/src/cli/gumbel). The text is held out of their training.
 set -eu

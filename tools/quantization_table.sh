@@ -1,5 +1,5 @@
 #!/bin/sh
-# Prints docs/quantization.md's tables of what each recipe costs the bundled models, as Markdown:
+# Prints docs/quantization-quality.md's tables of what each recipe costs the bundled models, as Markdown:
 #     tools/quantization_table.sh [GUMBEL]
 # GUMBEL is the built program (default build/release/src/cli/gumbel). The text is held out of their training.
 set -eu

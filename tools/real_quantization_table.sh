@@ -1,5 +1,5 @@
 #!/bin/sh
-# Prints docs/quantization.md's table of what recipes and llama.cpp's formats cost real models, as Markdown:
+# Prints docs/quantization-quality.md's table of what recipes and llama.cpp's formats cost real models, as Markdown:
 #     tools/real_quantization_table.sh LLAMA_QUANTIZE [GUMBEL]
 # LLAMA_QUANTIZE is llama.cpp's llama-quantize; GUMBEL the built program (default build/release/src/cli/gumbel). The models
 # are those of tools/models.sh; python3 needs numpy and gguf. Hours on two cores, and 12 GB of disk in TMPDIR.

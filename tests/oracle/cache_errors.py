@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Prints docs/quantization.md's table of attention's error over caches of codes, as Markdown (numpy; no model).
+"""Prints docs/cache-quantization.md's table of attention's error over caches of codes, as Markdown (numpy; no model).
 
 Relative error |y_c - y| / |y| of attention's output at the widths of the large models: 4,096 positions, 16 query
 heads of one kv head. Keys and values are drawn from Student's t-distribution with 5 degrees of freedom. Each key

@@ -5,8 +5,8 @@
     quantization_errors.py BENCH        BENCH: the built bench_quantization
 
 Runs BENCH, quantizes the weights that it writes with mx.quantize at the same bits and group, multiplies them with the
-same activations in float32, and prints both as the tables of docs/quantization.md. mlx stores scales in the weights'
-dtype: bfloat16, as released checkpoints are, or float16. Ends with status 1 where our HQQ is worse than the better of
+same activations in float32, and prints both as the tables of docs/quantization-error.md and docs/integer-scales.md. mlx
+stores scales in the weights' dtype: bfloat16, as released checkpoints are, or float16. Ends with status 1 where our HQQ is worse than the better of
 the two. Needs mlx, numpy.
 """
 import pathlib
