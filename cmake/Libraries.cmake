@@ -21,10 +21,10 @@ set(private_libraries PkgConfig::XXHASH PkgConfig::JANSSON PkgConfig::PCRE2 PkgC
   Threads::Threads m)
 set(run_language C)
 set(run_libraries "")
-set(backend_libraries "") # what a static libgumbel needs beside them
+set(backend_libraries "") # what a static libgumbel needs beside them, for pkg-config
 if(MLX_FOUND)
   set(run_language CXX)
-  set(run_libraries mlx)
+  list(APPEND run_libraries mlx)
   get_target_property(mlx_library mlx LOCATION)
   list(APPEND backend_libraries ${mlx_library})
 endif()
@@ -33,8 +33,10 @@ if(CUDA_FOUND)
   get_target_property(cuda_library CUDA::cudart_static LOCATION)
   list(APPEND backend_libraries ${cuda_library} -ldl -lrt)
 endif()
+set(static_libraries ${run_libraries}) # the same for CMake, which finds them again where it is installed
 if(backend_libraries)
   list(APPEND backend_libraries -lstdc++)
+  list(APPEND static_libraries stdc++)
 endif()
 
 add_library(gumbel SHARED ${run_objects})
@@ -73,7 +75,7 @@ foreach(library gumbel-static gumbel-export-static)
   target_link_libraries(${library} INTERFACE
     "$<BUILD_INTERFACE:${private_libraries}>" "$<INSTALL_INTERFACE:${installed_libraries}>")
 endforeach()
-target_link_libraries(gumbel-static INTERFACE ${backend_libraries})
+target_link_libraries(gumbel-static INTERFACE ${static_libraries})
 target_link_libraries(gumbel-export INTERFACE gumbel)
 target_link_libraries(gumbel-export-static INTERFACE gumbel-static)
 

@@ -1,14 +1,15 @@
 #!/bin/sh
 # Installs the Debian/Ubuntu packages that a build needs, unless they are there already.
-# Usage: tools/packages.sh [build] [test] [ci]
+# Usage: tools/packages.sh [build] [test] [package] [ci]
 set -eu
 
-packages="gcc g++ make cmake ninja-build pkg-config libjansson-dev libxxhash-dev libpcre2-dev libutf8proc-dev libedit-dev libmicrohttpd-dev node-markdown-it node-dompurify libjs-highlight.js libjs-katex libcurl4-openssl-dev libssl-dev"
+packages="gcc g++ make cmake ninja-build pkg-config libjansson-dev libxxhash-dev libpcre2-dev libutf8proc-dev libedit-dev libmicrohttpd-dev node-markdown-it node-dompurify libjs-highlight.js libjs-katex libcurl4-openssl-dev libssl-dev libseccomp-dev"
 for group in "$@"; do
     case "$group" in
     build) ;;
     test) packages="$packages libcmocka-dev" ;;
-    ci) packages="$packages libcmocka-dev gcc-aarch64-linux-gnu libc6-dev-arm64-cross clang clang-format libclang-rt-14-dev ccache python3-pip chromium-driver curl openssl" ;;
+    package) packages="$packages dpkg-dev file gzip" ;;
+    ci) packages="$packages libcmocka-dev gcc-aarch64-linux-gnu libc6-dev-arm64-cross clang clang-format libclang-rt-14-dev ccache python3-pip chromium-driver curl openssl dpkg-dev file lintian mmdebstrap abigail-tools" ;;
     *) echo "packages.sh: unknown group \"$group\"" >&2; exit 2 ;;
     esac
 done
