@@ -192,6 +192,10 @@ gumbel_status cli_check_tokens(const cli_model *model, const cli_tokens *tokens,
     return GUMBEL_OK;
 }
 
+bool cli_has_device(const cli_model_options *options) {
+    return options->backend && strcmp(options->backend, "cpu") != 0;
+}
+
 void cli_model_close(cli_model *model) {
     gumbel_session_destroy(model->session);
     gumbel_engine_destroy(model->engine);

@@ -57,6 +57,9 @@ gumbel_status cli_model_open_program(const cli_model_options *options, cli_model
 gumbel_status cli_model_start(const cli_model_options *options, bool snapshots, cli_model *model,
                               gumbel_error *error);
 
+/* Whether it runs on a device with a driver: another backend than the CPU's. */
+bool cli_has_device(const cli_model_options *options);
+
 /* Refuses ids given by --tokens that are outside the program's vocabulary. */
 gumbel_status cli_check_tokens(const cli_model *model, const cli_tokens *tokens, gumbel_error *error);
 

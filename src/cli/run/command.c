@@ -121,6 +121,8 @@ static gumbel_status answer(const run_arguments *arguments, run_state *state, gu
     cli_generator_set_seed(&state->generator, state->sampling.seed);
     cli_report_seed(&state->sampling);
     cli_catch_interrupt();
+    cli_sandbox_enter(&arguments->sandbox,
+                      &(cli_sandbox_needs){.has_device = cli_has_device(&arguments->model)});
     return cli_generate_reply(&state->generator, state->prompt.ids, state->prompt.count, &options,
                               &state->output, &state->reply, error);
 }
@@ -259,6 +261,7 @@ const cli_command cli_command_run = {
              .options = cli_program_table,
              .offset = offsetof(run_arguments, model.source)},
             {.title = "Machine", .options = cli_model_table, .offset = offsetof(run_arguments, model)},
+            {.title = "Sandbox", .options = cli_sandbox_table, .offset = offsetof(run_arguments, sandbox)},
             {0}},
     .examples =
         (const cli_example[]){

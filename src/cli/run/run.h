@@ -14,6 +14,7 @@
 #include "cli/model/reasoning.h"
 #include "cli/model/reply.h"
 #include "cli/model/stops.h"
+#include "cli/sandbox/sandbox.h"
 
 typedef struct run_options {
     const char *prompt, *file;
@@ -36,6 +37,7 @@ typedef struct run_arguments {
     cli_grammar_options grammar;
     cli_draft_options draft;
     cli_typing_options typing;
+    cli_sandbox_options sandbox;
     run_options run;
 } run_arguments;
 

@@ -252,6 +252,7 @@ const cli_command cli_command_serve = {
              .options = cli_program_table,
              .offset = offsetof(serve_arguments, model.source)},
             {.title = "Machine", .options = cli_model_table, .offset = offsetof(serve_arguments, model)},
+            {.title = "Sandbox", .options = cli_sandbox_table, .offset = offsetof(serve_arguments, sandbox)},
             {0}},
     .examples =
         (const cli_example[]){

@@ -198,6 +198,13 @@ gumbel_status serve_open_models(const serve_arguments *arguments, serve_models *
     return status;
 }
 
+bool serve_loads_later(const serve_models *models) {
+    for (size_t i = 0; i < models->count; i++)
+        if (!models->list[i].loaded)
+            return true;
+    return false;
+}
+
 void serve_drain_models(serve_models *models) {
     pthread_mutex_lock(&models->lock);
     for (size_t i = 0; i < models->count; i++) {

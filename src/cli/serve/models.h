@@ -47,6 +47,9 @@ typedef struct serve_models {
  * loaded at once. */
 gumbel_status serve_open_models(const serve_arguments *arguments, serve_models *models, gumbel_error *error);
 
+/* Whether requests may load some that are not loaded yet, or are unloaded again. */
+bool serve_loads_later(const serve_models *models);
+
 /* What the server is given. */
 server_models serve_models_of(serve_models *models);
 

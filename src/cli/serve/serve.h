@@ -10,6 +10,7 @@
 #include "cli/model/model.h"
 #include "cli/model/reasoning.h"
 #include "cli/model/sampling.h"
+#include "cli/sandbox/sandbox.h"
 
 typedef struct serve_options {
     const char *host, *unix_socket, *key_file, *certificate, *private_key, *cors_origins;
@@ -29,6 +30,7 @@ typedef struct serve_arguments {
     cli_template_options template;
     cli_reasoning_options reasoning;
     cli_draft_options draft;
+    cli_sandbox_options sandbox;
     serve_options serve;
 } serve_arguments;
 
