@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from typing import Any, ClassVar
 
 import gumbel
-from gumbel._library import text_of
+from gumbel._library import ffi, text_of
 from gumbel._requests import SETTINGS
 
 CHECKPOINTS = pathlib.Path(os.environ.get("GUMBEL_MODELS") or pathlib.Path(__file__).parents[2] / "models")
@@ -366,6 +366,10 @@ class TestErrors(OfModels):
             self.gemma.chat([{"role": "nobody", "content": "x"}])
         with self.assertRaisesRegex(gumbel.ArgumentError, "tools"):
             self.gemma.chat(HELLO, tool_choice="required")
+
+    def test_a_class_for_each_status(self) -> None:
+        statuses = {int(value) for value in ffi.typeof("gumbel_status").elements}
+        self.assertEqual({kind.status for kind in gumbel.Error.__subclasses__()} | {0}, statuses)
 
     def test_files(self) -> None:
         with self.assertRaises(OSError) as caught:
