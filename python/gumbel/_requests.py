@@ -1,0 +1,355 @@
+"""One request to a scheduler: what it asks, and the events that come back on the scheduler's thread."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from gumbel._errors import ArgumentError, error_of
+from gumbel._library import Memory, Owned, check, create, ffi, lib, log, struct, text_of, utf8
+from gumbel._types import ChatOptions, Finish, GenerateOptions, Usage
+
+FINISHES: tuple[Finish, ...] = ("stop", "length", "context", "stop_string")
+_PENALIZED = ("usual", "generated", "all")
+_GRAMMARS = ("json_object", "json_schema", "regex", "grammar", "choices")  # by gumbel_grammar_kind, from 1 on
+_TOOL_CHOICES = ("auto", "required", "none")
+
+
+@dataclasses.dataclass(frozen=True)
+class Event:
+    """A gumbel_event, copied."""
+
+    text: str
+    token: int
+    seed: int
+    logprob: float
+    top_logprobs: tuple[tuple[int, float], ...]
+    finish: Finish | None
+    stop_string: int
+    usage: Usage | None
+    answer_seed: int
+    error: Exception | None
+
+    @property
+    def is_last(self) -> bool:
+        return self.finish is not None or self.error is not None
+
+
+def _copy_event(event: Any) -> Event:
+    usage = event.usage
+    return Event(
+        text=text_of(event.text, event.text_length),
+        token=event.token,
+        seed=event.seed,
+        logprob=event.logprob,
+        top_logprobs=tuple((event.top_tokens[i], event.top_token_logprob[i]) for i in range(event.top_logprobs)),
+        finish=FINISHES[event.finish - 1] if event.type == lib.GUMBEL_EVENT_FINISH else None,
+        stop_string=event.stop_string,
+        usage=_copy_usage(usage) if usage else None,
+        answer_seed=usage.seed if usage else 0,
+        error=error_of(event.status, text_of(event.message)) if event.type == lib.GUMBEL_EVENT_ERROR else None,
+    )
+
+
+def _copy_usage(usage: Any) -> Usage:
+    return Usage(**{field.name: getattr(usage, field.name) for field in dataclasses.fields(Usage)})
+
+
+class Engine:
+    """A scheduler on its engine. Any thread may use it; close() waits for those that are submitting."""
+
+    def __init__(self, program: Owned, tokenizer: Owned | None, engine: Owned, scheduler: Owned | None) -> None:
+        self.program = program
+        self.tokenizer = tokenizer
+        self.engine = engine
+        self.scheduler = scheduler
+        self._users = 0
+        self._is_closed = False
+        self._changed = threading.Condition()
+
+    def __enter__(self) -> Engine:
+        with self._changed:
+            if self._is_closed:
+                raise ArgumentError("the model is closed")
+            self._users += 1
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._changed:
+            self._users -= 1
+            self._changed.notify_all()
+
+    @property
+    def is_closed(self) -> bool:
+        return self._is_closed
+
+    def close(self) -> None:
+        if getattr(_callback, "is_running", False):
+            # The garbage collector may come here on the scheduler's own thread, which cannot end itself.
+            threading.Thread(target=self.close).start()
+            return
+        with self._changed:
+            self._is_closed = True
+            while self._users:
+                self._changed.wait()
+        if self.scheduler:
+            self.scheduler.close()
+        self.engine.close()
+
+    def cancel(self, number: int) -> None:
+        with self._changed:
+            if self._is_closed or not self.scheduler:
+                return  # closing has cancelled it
+            self._users += 1
+        try:
+            lib.gumbel_scheduler_cancel(self.scheduler.pointer, number)
+        finally:
+            self.__exit__()
+
+    def need_tokenizer(self) -> Any:
+        if not self.tokenizer:
+            raise ArgumentError("the program has no tokenizer: prompts are token ids")
+        return self.tokenizer.pointer
+
+    def encode(self, text: str, add_special: bool, parse_special: bool) -> list[int]:
+        if not isinstance(text, str):
+            raise TypeError(f"a text is a str, not {type(text).__name__}")
+        data = utf8(text)
+        options = struct("encode_options", add_special=add_special, parse_special=parse_special)
+        capacity = len(data) + 16  # a token has one byte of text at least
+        tokens = ffi.new("int32_t[]", capacity)
+        count = ffi.new("size_t *")
+        check(lib.gumbel_encode, self.need_tokenizer(), data, len(data), options, tokens, capacity, count)
+        return ffi.unpack(tokens, count[0]) if count[0] else []
+
+
+_callback = threading.local()
+"""``is_running`` is true in a thread that is within a callback of a scheduler."""
+
+_live: set[Request] = set()
+"""Requests whose last event has not come: the library has their handles."""
+
+
+class Request:
+    """A request under way. deliver gets its events, on the scheduler's thread, and must return soon."""
+
+    def __init__(self, engine: Engine, deliver: Callable[[Event], None]) -> None:
+        self._engine = engine
+        self._deliver = deliver
+        self._handle = ffi.new_handle(self)
+        self._number: int | None = None
+        self._is_cancelled = False
+
+    def submit(self, submission: Any) -> None:
+        if not self._engine.scheduler:
+            # The library's own words for a program without a sampler.
+            raise error_of(
+                lib.GUMBEL_ERROR_UNSUPPORTED,
+                "the program was exported with logits=True: it gives logits, and draws no tokens",
+            )
+        submission.callback = _hear
+        submission.user = self._handle
+        number = ffi.new("uint64_t *")
+        _live.add(self)
+        try:
+            check(lib.gumbel_scheduler_submit, self._engine.scheduler.pointer, submission, number)
+        except BaseException:
+            _live.discard(self)
+            raise
+        self._number = number[0]
+        if self._is_cancelled:
+            self.cancel()
+
+    def cancel(self) -> None:
+        """Ends it at the next step; nothing where it has ended. Safe in any thread, also before submit."""
+        self._is_cancelled = True
+        if self._number is not None and self in _live:
+            self._engine.cancel(self._number)
+
+    def hear(self, event: Any) -> None:
+        copied = _copy_event(event)
+        if copied.is_last:
+            _live.discard(self)
+        self._deliver(copied)
+
+
+@ffi.callback("gumbel_event_callback")  # type: ignore[untyped-decorator]
+def _hear(user: Any, event: Any) -> None:
+    _callback.is_running = True
+    try:
+        ffi.from_handle(user).hear(event)
+    finally:
+        _callback.is_running = False
+
+
+# ---- What a request asks ----------------------------------------------------------------------------------
+
+
+def _settings() -> dict[str, Any]:
+    """Those of gumbel_setting_at, by name and by what others call them."""
+    found: dict[str, Any] = {}
+    index = 0
+    while setting := lib.gumbel_setting_at(index):
+        for name in [text_of(setting.name), *text_of(setting.aliases).split()]:
+            found.setdefault(name, setting)
+        index += 1
+    return found
+
+
+SETTINGS = _settings()
+
+
+def check_names(options: Mapping[str, Any], is_chat: bool) -> None:
+    """Refuses an option that does not exist, and says which do."""
+    known = (ChatOptions if is_chat else GenerateOptions).__annotations__.keys() | SETTINGS.keys()
+    for name in options:
+        if name not in known:
+            raise ArgumentError(f"there is no option {name!r}; there are {', '.join(sorted(known))}")
+
+
+def _choose(name: str, value: str, names: Sequence[str]) -> int:
+    if value not in names:
+        raise ArgumentError(f"{name} is one of {', '.join(names)}, not {value!r}")
+    return names.index(value)
+
+
+def _sampling(engine: Engine, options: Mapping[str, Any], memory: Memory) -> Any:
+    sampling = memory.struct("sampling")
+    check(lib.gumbel_sampling_defaults, engine.program.pointer, sampling)
+    for name, value in options.items():
+        if name in SETTINGS and value is not None:
+            check(lib.gumbel_setting_set, SETTINGS[name], float(value), sampling)
+    if (penalized := options.get("penalized")) is not None:
+        sampling.penalized = _choose("penalized", penalized, _PENALIZED)
+    if bias := options.get("bias"):
+        entries = memory.keep(ffi.new("gumbel_bias[]", [{"token": t, "value": v} for t, v in bias.items()]))
+        sampling.bias, sampling.bias_count = entries, len(bias)
+    return sampling
+
+
+class Grammars:
+    """The grammars that were asked for last, compiled. Any thread may use them."""
+
+    MOST = 32
+
+    def __init__(self) -> None:
+        self._compiled: dict[tuple[Any, ...], Owned] = {}
+        self._lock = threading.Lock()
+
+    def get(self, engine: Engine, key: tuple[Any, ...], options: Any) -> Owned:
+        with self._lock:
+            grammar = self._compiled.pop(key, None)
+        grammar = grammar or create("grammar", engine.need_tokenizer(), options, needs=(engine.tokenizer,))
+        with self._lock:
+            self._compiled[key] = grammar
+            while len(self._compiled) > self.MOST:
+                del self._compiled[next(iter(self._compiled))]
+        return grammar
+
+
+def _grammar(engine: Engine, grammars: Grammars, options: Mapping[str, Any], memory: Memory) -> Owned | None:
+    """What the answer is held to; None: nothing."""
+    given = [name for name in _GRAMMARS if options.get(name) not in (None, False)]
+    if len(given) > 1:
+        raise ArgumentError(f"an answer is held to one of {' and '.join(given)}, not to both")
+    tools = options.get("tools")
+    choice = options.get("tool_choice")
+    if choice is not None and not tools:
+        raise ArgumentError("tool_choice needs tools")
+    is_strict = any(tool.get("function", tool).get("strict") is True for tool in tools or ())
+    if not given and choice in (None, "auto", "none") and not (is_strict and choice != "none"):
+        return None
+    made = memory.struct("grammar_options", log=log)
+    key: list[Any] = [None, None, None, None]
+    if given:
+        made.kind = _GRAMMARS.index(given[0]) + 1
+        value = options[given[0]]
+        if given[0] in ("json_schema", "choices"):
+            value = value if isinstance(value, str) else json.dumps(value)
+        if given[0] != "json_object":
+            made.text = memory.text(value, given[0])
+        key[:2] = given[0], value
+    else:
+        made.kind = lib.GUMBEL_GRAMMAR_TEXT
+    if tools:
+        text = json.dumps(list(tools))
+        made.tools = memory.text(text, "tools")
+        if choice in _TOOL_CHOICES:
+            made.tool_choice = _TOOL_CHOICES.index(choice)
+        elif choice is not None:
+            made.tool_choice = lib.GUMBEL_TOOLS_REQUIRED
+            made.tool_name = memory.text(choice, "tool_choice")
+        key[2:] = text, choice
+    return grammars.get(engine, tuple(key), made)
+
+
+def stop_strings(options: Mapping[str, Any]) -> list[str]:
+    stop = options.get("stop")
+    if stop is None:
+        return []
+    return [stop] if isinstance(stop, str) else list(stop)
+
+
+def make_submission(
+    engine: Engine,
+    grammars: Grammars,
+    tokens: Iterable[int],
+    branches: Sequence[int],
+    options: Mapping[str, Any],
+    memory: Memory,
+) -> Any:
+    """The gumbel_submission of a prompt; memory has what it points to, the grammar too."""
+    prompt = memory.tokens(tokens, "the prompt")
+    made = memory.struct("submission", tokens=prompt, token_count=len(prompt))
+    made.sampling = _sampling(engine, options, memory)
+    if engine.tokenizer:
+        made.tokenizer = engine.tokenizer.pointer
+    if (seed := options.get("seed")) is not None:
+        if not 0 <= seed < 2**64:
+            raise ArgumentError(f"seed is within 0 .. 2^64 - 1, not {seed}")
+        made.has_seed, made.seed = True, seed
+    made.top_logprobs = _count(options, "top_logprobs")
+    made.wants_logprob = bool(options.get("logprobs") or made.top_logprobs)
+    made.max_new_tokens = _count(options, "max_new_tokens")
+    made.min_new_tokens = _count(options, "min_new_tokens")
+    made.ignore_stop = bool(options.get("ignore_stop"))
+    made.show_special = bool(options.get("show_special"))
+    made.include_stop_string = bool(options.get("include_stop"))
+    made.no_prefix_cache = options.get("prefix_cache") is False
+    made.priority = options.get("priority") or 0
+    if (deadline := options.get("deadline")) is not None:
+        made.deadline_seconds = max(deadline, 1e-9)  # 0 is none for the library
+    if strings := stop_strings(options):
+        engine.need_tokenizer()
+        pointers = [memory.text(text, "stop") for text in strings]
+        made.stop_strings = memory.keep(ffi.new("char *[]", pointers))
+        made.stop_string_count = len(strings)
+    if stop_tokens := options.get("stop_tokens"):
+        made.stop_tokens = memory.tokens(stop_tokens, "stop_tokens")
+        made.stop_token_count = len(stop_tokens)
+    if branches:
+        made.branch_positions = memory.keep(ffi.new("uint32_t[]", branches))
+        made.branch_position_count = len(branches)
+    if grammar := _grammar(engine, grammars, options, memory):
+        made.grammar = memory.keep(grammar).pointer
+        made.reasons = options.get("thinking") is True
+    if (budget := options.get("reasoning_budget")) is not None:
+        made.has_reasoning_budget, made.reasoning_budget = True, _count(options, "reasoning_budget")
+    if predicted := options.get("predicted"):
+        if isinstance(predicted, str):
+            predicted = engine.encode(predicted, add_special=False, parse_special=False)
+        made.predicted_tokens = memory.tokens(predicted, "predicted")
+        made.predicted_count = len(predicted)
+    return made
+
+
+def _count(options: Mapping[str, Any], name: str) -> int:
+    value = options.get(name)
+    if value is None:
+        return 0
+    if not 0 <= value < 2**32:
+        raise ArgumentError(f"{name} is 0 or more, not {value}")
+    return int(value)
