@@ -39,6 +39,14 @@ gumbel_status cli_write_file(const char *path, const gb_byte_buffer *text, gumbe
     return status;
 }
 
+/* Links are followed as outputs do. */
+void cli_clear_folder_of(const char *path) {
+    gb_output_target target;
+    if (gb_open_target(&target, path, NULL, NULL) == GUMBEL_OK)
+        gb_collect_temporaries(target.directory);
+    gb_close_target(&target);
+}
+
 void cli_drop_last_newline(gb_byte_buffer *text) {
     size_t length = text->size;
     if (length == 0 || text->text[length - 1] != '\n')
