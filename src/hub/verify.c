@@ -95,24 +95,36 @@ static gumbel_status hash_bytes(const reading *r, gumbel_error *error) {
     }
 }
 
-static gumbel_status hash_file(reading *r, char digits[HUB_HASH], gumbel_error *error) {
+/* Hashes the open file from its start in one of the ways to begin. */
+static gumbel_status compare(reading *r, hub_hash *(*begin)(const hub_file *), bool *is_equal,
+                             gumbel_error *error) {
+    char digits[HUB_HASH];
+    if (lseek(r->descriptor, 0, SEEK_SET) != 0)
+        return gb_fail_errno(error, errno, "%s", r->blob);
+    r->hash = begin(&r->file);
+    if (!r->hash)
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "%s: no memory for its hash", r->blob);
+    gumbel_status status = hash_bytes(r, error);
+    hub_hash_end(r->hash, digits);
+    *is_equal = status == GUMBEL_OK && strcmp(digits, r->file.hash) == 0;
+    return status;
+}
+
+static gumbel_status hash_file(reading *r, bool *is_whole, gumbel_error *error) {
     struct stat file;
     r->descriptor = open(r->blob, O_RDONLY | O_CLOEXEC);
     if (r->descriptor < 0 || fstat(r->descriptor, &file) != 0)
         return gb_fail_errno(error, errno, "%s", r->blob);
     r->file.size = (uint64_t)file.st_size;
-    r->hash = hub_hash_begin(&r->file);
-    if (!r->hash)
-        return gb_fail(error, GUMBEL_ERROR_MEMORY, "%s: no memory for its hash", r->blob);
-    GB_TRY(hash_bytes(r, error));
-    hub_hash_end(r->hash, digits);
-    r->hash = NULL;
-    return GUMBEL_OK;
+    GB_TRY(compare(r, hub_hash_begin, is_whole, error));
+    if (*is_whole || strlen(r->file.hash) != HUB_SHA1)
+        return GUMBEL_OK;
+    return compare(r, hub_hash_begin_plain, is_whole, error);
 }
 
 gumbel_status hub_verify_blob(const char *blob, const char *hash, const char *what,
                               const hub_callbacks *callbacks, bool *is_whole, gumbel_error *error) {
-    char state[STATE], digits[HUB_HASH];
+    char state[STATE];
     reading r = {.blob = blob, .what = what, .callbacks = callbacks, .descriptor = -1};
     if (!describe(blob, state))
         return gb_fail_errno(error, errno, "%s", blob);
@@ -120,11 +132,9 @@ gumbel_status hub_verify_blob(const char *blob, const char *hash, const char *wh
     if (*is_whole)
         return GUMBEL_OK;
     snprintf(r.file.hash, sizeof r.file.hash, "%s", hash);
-    gumbel_status status = hash_file(&r, digits, error);
-    hub_hash_free(r.hash);
+    gumbel_status status = hash_file(&r, is_whole, error);
     if (r.descriptor >= 0)
         close(r.descriptor);
-    *is_whole = status == GUMBEL_OK && strcmp(digits, hash) == 0;
     if (*is_whole) /* as it was before it was read */
         remember(hash, state);
     return status;

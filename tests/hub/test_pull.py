@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """gumbel pull against a hub on this machine: what is downloaded, what is refused, and what survives."""
 
+import hashlib
 import json
 import os
 import pathlib
@@ -428,6 +429,18 @@ class Commands(PullTest):
         self.assertEqual(self.pull("org/tiny")[1], "")
         os.utime(weights)
         self.assertIn("is damaged", self.pull("org/tiny")[1])
+
+    def test_a_mirror_may_name_blobs_by_their_plain_sha1(self):
+        self.pull("org/tiny")
+        link = next(self.folder("org/tiny").glob("snapshots/*/tokenizer.json"))
+        blob = link.resolve()
+        data = blob.read_bytes()
+        named = blob.rename(blob.parent / hashlib.sha1(data).hexdigest())
+        link.unlink()
+        link.symlink_to(f"../../blobs/{named.name}")
+        self.run_model("org/tiny")
+        named.write_bytes(data.replace(b"the", b"teh", 1))
+        self.assertIn("it is damaged", self.run_model("org/tiny", status=1)[1])
 
     def test_at_a_terminal(self):
         keyboard, terminal = pty.openpty()
