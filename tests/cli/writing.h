@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <time.h>
 #include <unistd.h>
@@ -31,16 +32,19 @@ static inline bool is_unfinished(const char *path, const char *folder) {
            (strncmp(name, "/#", 2) == 0 || strncmp(name, "/.gumbel-temporary-", 19) == 0);
 }
 
-/* Whether the process writes below the folder, which need not be there yet: it has such a file open. */
+/* Whether the process writes below the folder, which need not be there yet: it has such a file open, with
+ * bytes in it. Empty ones are tried first. */
 static inline bool is_written(pid_t process, const char *folder) {
     char open_files[64], path[4096];
     snprintf(open_files, sizeof open_files, "/proc/%ld/fd", (long)process);
+    struct stat file;
     DIR *directory = opendir(open_files);
     bool found = false;
     for (const struct dirent *entry; directory && !found && (entry = readdir(directory));) {
         ssize_t length = readlinkat(dirfd(directory), entry->d_name, path, sizeof path - 1);
         path[length > 0 ? length : 0] = '\0';
-        found = length > 0 && path[0] == '/' && is_unfinished(path, folder);
+        found = length > 0 && path[0] == '/' && is_unfinished(path, folder) &&
+                fstatat(dirfd(directory), entry->d_name, &file, 0) == 0 && file.st_size > 0;
     }
     if (directory)
         closedir(directory);
