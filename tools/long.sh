@@ -179,7 +179,8 @@ say "$(nproc) cores, load at the start $(cut -d' ' -f1-3 /proc/loadavg), $(uname
 begun=$SECONDS
 share 3 harness build/asan mutation
 share 4 harness build/long mutation
-share 2 harness build/long io_faults
+share 1 harness build/long io_faults
+share 1 harness build/long command_io_faults
 share 1 harness build/long kills
 share 5 harness build/asan soak
 share 5 harness build/long soak

@@ -64,9 +64,16 @@ if(NOT GUMBEL_SANITIZE)
     # The command with the allocator that fails.
     add_executable(gumbel_failing ${PROJECT_SOURCE_DIR}/src/cli/main.c)
     target_link_libraries(gumbel_failing PRIVATE gumbel_cli gumbel_failing_malloc)
-    gumbel_add_harness(command_allocation 200)
+    gumbel_add_harness(command_allocation 200 command_allocation.c tried_commands.c)
     add_dependencies(harness_command_allocation gumbel_failing)
     target_compile_definitions(harness_command_allocation PRIVATE
       GUMBEL_FAILING_COMMAND="$<TARGET_FILE:gumbel_failing>")
+    add_executable(gumbel_failing_calls ${PROJECT_SOURCE_DIR}/src/cli/main.c failing_calls.c failing_calls_command.c)
+    target_link_libraries(gumbel_failing_calls PRIVATE gumbel_cli ${CMAKE_DL_LIBS})
+    target_link_options(gumbel_failing_calls PRIVATE LINKER:--wrap=main)
+    gumbel_add_harness(command_io_faults 200 command_io_faults.c tried_commands.c)
+    add_dependencies(harness_command_io_faults gumbel_failing_calls)
+    target_compile_definitions(harness_command_io_faults PRIVATE
+      GUMBEL_FAILING_COMMAND="$<TARGET_FILE:gumbel_failing_calls>")
   endif()
 endif()
