@@ -37,10 +37,11 @@
  *    not be changed or made shorter. Renaming another file over one is safe, and so is removing it. Reading
  *    what a file has lost raises SIGBUS; the library installs no signal handlers, the caller's say what
  *    happens then.
- *  - Outputs are written under a temporary name and appear when they are whole. A path that is a link is
+ *  - Outputs are written without a name, so that a killed writer leaves nothing, and appear when they are
+ *    whole. Where the file system has no such files (NFS, FAT) they are written as .gumbel-temporary-*, and
+ *    what killed writers have left in a directory is removed by the next one there. A path that is a link is
  *    followed; what is there is replaced, and its permissions are kept. What is no regular file (a directory,
- *    a FIFO, a device) is refused with ARGUMENT, and so is a file that the output is made from. What killed
- *    writers have left in that directory (.gumbel-temporary-*) is removed.
+ *    a FIFO, a device) is refused with ARGUMENT, and so is a file that the output is made from.
  */
 #ifndef GUMBEL_H
 #define GUMBEL_H

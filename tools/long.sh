@@ -177,8 +177,11 @@ state=$(git diff --quiet HEAD 2>/dev/null && echo "" || echo " with changes")
 say "commit $(git rev-parse --short HEAD)$state, $(date -u +%Y-%m-%d), $minutes minutes of tests, $((built / 60)) of builds before them"
 say "$(nproc) cores, load at the start $(cut -d' ' -f1-3 /proc/loadavg), $(uname -m)"
 begun=$SECONDS
-share 5 harness build/asan mutation
-share 5 harness build/long mutation
+share 3 harness build/asan mutation
+share 4 harness build/long mutation
+share 1 harness build/long io_faults
+share 1 harness build/long command_io_faults
+share 1 harness build/long kills
 share 5 harness build/asan soak
 share 5 harness build/long soak
 share 4 harness build/tsan soak

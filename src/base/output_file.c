@@ -19,7 +19,9 @@ static gumbel_status fail_write(const gb_output_file *file, int errno_value, gum
 /* What is replaced may be private, so that until the end its successor is. */
 static gumbel_status open_temporary(gb_output_file *file, gumbel_error *error) {
     const mode_t mode = file->target.is_new ? 0666 : 0600;
-    file->descriptor = gb_create_temporary(file->target.directory, mode, file->temporary);
+    file->descriptor = gb_create_nameless(file->target.directory, mode);
+    if (file->descriptor < 0)
+        file->descriptor = gb_create_temporary(file->target.directory, mode, file->temporary);
     if (file->descriptor >= 0)
         return GUMBEL_OK;
     return gb_fail_errno(error, errno, "%s: no file can be created in its directory", file->target.path);
@@ -129,6 +131,15 @@ static void keep_permissions(const gb_output_file *file) {
     (void)fchmod(file->descriptor, mode);
 }
 
+/* A file system may have synced only the bytes of a file without a name (btrfs): it is synced once more. */
+static gumbel_status give_name(gb_output_file *file, gumbel_error *error) {
+    if (file->temporary[0])
+        return GUMBEL_OK;
+    if (!gb_name_temporary(file->target.directory, file->descriptor, file->temporary))
+        return fail_write(file, errno, error);
+    return sync_file(file, error);
+}
+
 /* The lock, and with it the descriptor, is held until the file has its name. */
 gumbel_status gb_output_commit(gb_output_file *file, const void *head, size_t size, gumbel_error *error) {
     const int directory = file->target.directory;
@@ -137,6 +148,7 @@ gumbel_status gb_output_commit(gb_output_file *file, const void *head, size_t si
     keep_permissions(file);
     GB_TRY(sync_file(file, error));
     GB_TRY(gb_check_target(&file->target, error));
+    GB_TRY(give_name(file, error));
     if (renameat(directory, file->temporary, directory, file->target.name) != 0)
         return fail_write(file, errno, error);
     file->temporary[0] = '\0';

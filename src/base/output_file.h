@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A file that appears under its name only when it is whole: written beside it under a temporary name, then
- * synced and renamed. Everything that gumbel writes to a path of the user goes through here.
+ * A file that appears under its name only when it is whole: written beside it without a name, or where the
+ * file system has no such files under a temporary one, then synced and renamed. Everything that gumbel writes
+ * to a path of the user goes through here.
  */
 #ifndef GUMBEL_BASE_OUTPUT_FILE_H
 #define GUMBEL_BASE_OUTPUT_FILE_H
@@ -17,7 +18,7 @@ typedef struct gb_output_totals {
 
 typedef struct gb_output_file {
     gb_output_target target;
-    char temporary[GB_TEMPORARY_NAME]; /* in the target's directory; "": none */
+    char temporary[GB_TEMPORARY_NAME]; /* in the target's directory; "": it has no name */
     int descriptor;                    /* -1: none */
     uint8_t *buffer;                   /* the caller's */
     size_t capacity, buffered;
@@ -42,7 +43,8 @@ gumbel_status gb_output_write(gb_output_file *file, const void *data, uint64_t s
 /* Appends zeros until the position is a multiple of alignment, a power of two. */
 gumbel_status gb_output_align(gb_output_file *file, uint64_t alignment, gumbel_error *error);
 
-/* Overwrites size bytes at the start of the file (0: none), syncs it, checks the target again and renames.
+/* Overwrites size bytes at the start of the file (0: none), syncs it, checks the target again and renames. A
+ * writer that is killed between the last of these, when the file gets its names, leaves a temporary one.
  * The file must still be closed. Errors: those of gb_output_create. */
 gumbel_status gb_output_commit(gb_output_file *file, const void *head, size_t size, gumbel_error *error);
 

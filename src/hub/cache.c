@@ -80,6 +80,11 @@ bool hub_home_path(const char *name, char path[HUB_PATH]) {
     return find_place(places, sizeof places / sizeof *places, path) && hub_join(path, name, path);
 }
 
+bool hub_records_folder(char path[HUB_PATH]) {
+    static const place places[] = {{"XDG_CACHE_HOME", "/gumbel/blobs"}, {"HOME", "/.cache/gumbel/blobs"}};
+    return find_place(places, sizeof places / sizeof *places, path) && path[0] == '/';
+}
+
 bool hub_repository_folder(const char *repository, char path[HUB_PATH]) {
     char folder[HUB_REPOSITORY + 16];
     int organization = (int)strcspn(repository, "/");

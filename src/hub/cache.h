@@ -25,6 +25,9 @@ bool hub_cache_folder(char path[HUB_PATH]);
  * ~/.cache/huggingface. False as above. */
 bool hub_home_path(const char *name, char path[HUB_PATH]);
 
+/* Where it is remembered which blobs were verified (hub/verify.h). False as above. */
+bool hub_records_folder(char path[HUB_PATH]);
+
 /* The folder of "ORG/NAME", whether it is there or not. False as above. */
 bool hub_repository_folder(const char *repository, char path[HUB_PATH]);
 

@@ -6,17 +6,23 @@
 #include <stdio.h>
 #include <string.h>
 
+hub_hash *hub_hash_begin_plain(const hub_file *file) {
+    EVP_MD_CTX *context = EVP_MD_CTX_new();
+    const EVP_MD *kind = strlen(file->hash) == HUB_SHA1 ? EVP_sha1() : EVP_sha256();
+    if (context && EVP_DigestInit_ex(context, kind, NULL) == 1)
+        return context;
+    EVP_MD_CTX_free(context);
+    return NULL;
+}
+
 hub_hash *hub_hash_begin(const hub_file *file) {
-    bool is_git = strlen(file->hash) == HUB_SHA1;
     char header[40];
     int length = snprintf(header, sizeof header, "blob %" PRIu64, file->size);
-    EVP_MD_CTX *context = EVP_MD_CTX_new();
-    if (!context || EVP_DigestInit_ex(context, is_git ? EVP_sha1() : EVP_sha256(), NULL) != 1 ||
-        (is_git && EVP_DigestUpdate(context, header, (size_t)length + 1) != 1)) {
-        EVP_MD_CTX_free(context);
-        return NULL;
-    }
-    return context;
+    hub_hash *hash = hub_hash_begin_plain(file);
+    if (!hash || strlen(file->hash) != HUB_SHA1 || hub_hash_add(hash, header, (size_t)length + 1))
+        return hash;
+    hub_hash_free(hash);
+    return NULL;
 }
 
 bool hub_hash_add(hub_hash *hash, const void *bytes, size_t count) {

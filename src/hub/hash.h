@@ -13,6 +13,9 @@ typedef struct evp_md_ctx_st hub_hash;
 /* Begins the kind of hash that file->hash is; NULL where there is no memory or no such hash. */
 hub_hash *hub_hash_begin(const hub_file *file);
 
+/* The same, but without git's header before the bytes: some mirrors of the hub name blobs so. */
+hub_hash *hub_hash_begin_plain(const hub_file *file);
+
 /* False where the library fails. */
 bool hub_hash_add(hub_hash *hash, const void *bytes, size_t count);
 

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "hub/cache.h"
+#include "hub/verify.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -230,5 +231,6 @@ gumbel_status hub_partial_finish(hub_partial *partial, gumbel_error *error) {
     if (fdatasync(partial->descriptor) != 0 || ftruncate(partial->descriptor, (off_t)file->size) != 0 ||
         rename(partial->path, partial->blob) != 0)
         return refuse(partial, error);
+    hub_note_whole(partial->blob, file->hash);
     return GUMBEL_OK;
 }

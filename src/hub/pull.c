@@ -59,19 +59,22 @@ static bool comes_with_another(const hub_plan *plan, size_t index) {
     return false;
 }
 
-static void count_missing(hub_plan *plan) {
+static gumbel_status count_missing(hub_plan *plan, const hub_callbacks *callbacks, gumbel_error *error) {
     char blobs[HUB_PATH];
     bool has_blobs = hub_join(plan->folder, "blobs", blobs);
     plan->bytes = plan->missing_bytes = 0;
     plan->missing = 0;
     for (size_t i = 0; i < plan->listing.count; i++) {
         hub_file *file = &plan->listing.files[i];
-        file->is_here = hub_is_here(plan, file) || comes_with_another(plan, i);
+        file->is_here = comes_with_another(plan, i);
+        if (!file->is_here)
+            GB_TRY(hub_look_for(plan, file, callbacks, error));
         plan->bytes += file->size;
         plan->missing += !file->is_here;
         if (!file->is_here)
             plan->missing_bytes += file->size - (has_blobs ? hub_partial_bytes_there(blobs, file) : 0);
     }
+    return GUMBEL_OK;
 }
 
 /* Sizes are at most 2^50 each: their sum cannot overflow. */
@@ -97,8 +100,7 @@ static gumbel_status make_plan(hub_plan *plan, const hub_callbacks *callbacks, g
                        "%s: no place for it: neither HF_HUB_CACHE, HF_HOME nor HOME names a folder, or its "
                        "path is too long",
                        plan->name.repository);
-    count_missing(plan);
-    return GUMBEL_OK;
+    return count_missing(plan, callbacks, error);
 }
 
 gumbel_status hub_plan_pull(const hub_name *name, const hub_callbacks *callbacks, hub_plan *plan,
@@ -140,7 +142,7 @@ static gumbel_status check_space(const hub_plan *plan, const char *blobs, gumbel
 static gumbel_status download(hub_plan *plan, unsigned connections, const hub_callbacks *callbacks,
                               gumbel_error *error) {
     char blobs[HUB_PATH];
-    count_missing(plan);
+    GB_TRY(count_missing(plan, callbacks, error));
     if (!hub_join(plan->folder, "blobs", blobs))
         return gb_fail(error, GUMBEL_ERROR_IO, "%s: the path is too long", plan->folder);
     GB_TRY(hub_make_folder(blobs, 0777, error));

@@ -3,6 +3,7 @@
 
 #include "base/status.h"
 #include "hub/cache.h"
+#include "hub/verify.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,14 +17,33 @@ static bool is_file_of(const char *path, uint64_t size) {
            (uint64_t)information.st_size == size;
 }
 
-bool hub_is_here(const hub_plan *plan, const hub_file *file) {
-    char blob[HUB_PATH], name[HUB_HASH + 8], path[HUB_PATH];
+static void note_damage(const char *blob, const hub_file *file, const hub_callbacks *callbacks) {
+    char line[HUB_PATH + HUB_FILE];
+    snprintf(line, sizeof line, "%.1000s: %.3000s is damaged, and is downloaded again", file->name, blob);
+    if (callbacks && callbacks->note)
+        callbacks->note(callbacks->user, line);
+}
+
+/* Whether a tool has put it into the snapshot without a blob. */
+static bool is_in_snapshot(const hub_plan *plan, const hub_file *file) {
+    char path[HUB_PATH];
     struct stat information;
-    snprintf(name, sizeof name, "blobs/%s", file->hash);
-    if (hub_join(plan->folder, name, blob) && is_file_of(blob, file->size))
-        return true;
     return hub_join(plan->snapshot, file->name, path) && lstat(path, &information) == 0 &&
            S_ISREG(information.st_mode) && is_file_of(path, file->size);
+}
+
+gumbel_status hub_look_for(const hub_plan *plan, hub_file *file, const hub_callbacks *callbacks,
+                           gumbel_error *error) {
+    char blob[HUB_PATH], name[HUB_HASH + 8];
+    snprintf(name, sizeof name, "blobs/%s", file->hash);
+    if (!hub_join(plan->folder, name, blob) || !is_file_of(blob, file->size)) {
+        file->is_here = is_in_snapshot(plan, file);
+        return GUMBEL_OK;
+    }
+    GB_TRY(hub_verify_blob(blob, file->hash, file->name, callbacks, &file->is_here, error));
+    if (!file->is_here)
+        note_damage(blob, file, callbacks);
+    return GUMBEL_OK;
 }
 
 static gumbel_status make_folder_of(const char *path, gumbel_error *error) {

@@ -7,8 +7,10 @@
 
 #include "hub/pull.h"
 
-/* Whether the file's bytes are there: as a blob, or in the snapshot itself where a tool could not link. */
-bool hub_is_here(const hub_plan *plan, const hub_file *file);
+/* Sets file->is_here: the file's bytes are there, as a blob, or in the snapshot itself where a tool could not
+ * link. A damaged blob is not there, and a note says so. Errors: those of hub_verify_blob. */
+gumbel_status hub_look_for(const hub_plan *plan, hub_file *file, const hub_callbacks *callbacks,
+                           gumbel_error *error);
 
 /* Links the files of the plan, whose blobs are all there, into its snapshot, and then lets the revision's ref
  * name the commit. Errors: IO. */

@@ -154,6 +154,41 @@ static void a_lock_that_is_taken_is_left(void **state) {
     close(descriptor);
 }
 
+/* It is in the directory once it has its name, which collectors leave while its writer lives. */
+static void a_file_without_a_name_gets_one(void **state) {
+    (void)state;
+    char name[GB_TEMPORARY_NAME];
+    int descriptor = gb_create_nameless(directory, 0600);
+    if (descriptor < 0)
+        skip();
+    assert_int_equal(count_files(temporary_directory()), 0);
+    assert_int_equal(mkdirat(directory, ".gumbel-temporary-0000", 0700), 0);
+    assert_true(gb_name_temporary(directory, descriptor, name));
+    assert_string_equal(name, ".gumbel-temporary-0001");
+    assert_int_equal(collect(), 2);
+    close(descriptor);
+    assert_int_equal(collect(), 1);
+}
+
+/* Where names or such files are refused, that is known before anything is written. */
+static void what_could_get_no_name_is_not_made(void **state) {
+    (void)state;
+    char name[GB_TEMPORARY_NAME];
+    allow_nameless_files(false);
+    assert_int_equal(gb_create_nameless(directory, 0600), -1);
+    allow_nameless_files(true);
+    for (int n = 0; n < 4; n++) { /* openat, flock, linkat, openat */
+        fail_system_call(n, EPERM);
+        int descriptor = gb_create_nameless(directory, 0600);
+        end_system_faults();
+        assert_int_equal(count_files(temporary_directory()), 0);
+        assert_true(descriptor < 0 || gb_name_temporary(directory, descriptor, name));
+        if (descriptor >= 0)
+            close(descriptor);
+        assert_int_equal(collect(), 0);
+    }
+}
+
 static int first, second; /* descriptors */
 
 static void finish_and_begin(void) {
@@ -198,6 +233,8 @@ int main(void) {
         IN_DIRECTORY(what_only_has_such_a_name_stays),
         IN_DIRECTORY(a_collector_in_between_does_no_harm),
         IN_DIRECTORY(a_lock_that_is_taken_is_left),
+        IN_DIRECTORY(a_file_without_a_name_gets_one),
+        IN_DIRECTORY(what_could_get_no_name_is_not_made),
         IN_DIRECTORY(a_name_may_be_another_writers_by_now),
         IN_DIRECTORY(without_locks_nothing_is_removed),
     };

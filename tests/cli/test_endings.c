@@ -4,51 +4,21 @@
  * output that nobody takes is an error.
  */
 #include "cli/fixture.h"
+#include "cli/writing.h"
 
 #include "support/checkpoints/large_checkpoint.h"
 
-#include <dirent.h>
 #include <signal.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { LAST_SECONDS = 60 };
-
-static void wait_a_millisecond(void) {
-    nanosleep(&(const struct timespec){.tv_nsec = 1000000}, NULL);
-}
-
-/* Whether an export writes in the directory, which need not be there yet, or in a folder within it. */
-static bool is_written(const char *path, int depth) {
-    DIR *directory = opendir(path);
-    bool found = false;
-    for (const struct dirent *entry; directory && !found && (entry = readdir(directory));) {
-        char inner[4096];
-        int length = snprintf(inner, sizeof inner, "%s/%s", path, entry->d_name);
-        assert_in_range(length, 1, sizeof inner - 1);
-        found = strncmp(entry->d_name, ".gumbel-temporary-", 18) == 0 ||
-                (depth > 0 && entry->d_name[0] != '.' && is_written(inner, depth - 1));
-    }
-    if (directory)
-        closedir(directory);
-    return found;
-}
-
-static void await_writing(const char *path) {
-    for (int i = 0; i < LAST_SECONDS * 1000; i++) {
-        if (is_written(path, 1))
-            return;
-        wait_a_millisecond();
-    }
-    fail_msg("%s: no export within %d s", path, LAST_SECONDS);
-}
 
 /* Starts words, sends the signal once an export writes in directory, and expects so many files there then. */
 static void assert_leaves(size_t names, const char *const *words, int number, const char *directory) {
     running_command started;
     start_command(&started, words);
     feed_command(&started, NULL);
-    await_writing(directory);
+    await_writing(started.process, directory, LAST_SECONDS);
     assert_int_equal(kill(started.process, number), 0);
     command_result result = finish_command(&started, LAST_SECONDS);
     assert_status(result, 130);

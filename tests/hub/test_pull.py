@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """gumbel pull against a hub on this machine: what is downloaded, what is refused, and what survives."""
 
+import hashlib
 import json
 import os
 import pathlib
@@ -384,6 +385,62 @@ class Commands(PullTest):
         weights.unlink()
         self.assertIn("gumbel pull org/tiny", self.run_model("org/tiny", status=1)[1])
         self.assertIn("downloading org/tiny", self.run_model("org/tiny", "--pull")[1])
+
+    def damage(self, name, at=100):
+        """Changes one byte of a file's blob; its size stays, and a tool may have kept its time."""
+        blob = next(self.folder("org/tiny").glob(f"snapshots/*/{name}")).resolve()
+        data = bytearray(blob.read_bytes())
+        data[at] ^= 1
+        blob.write_bytes(data)
+        return blob
+
+    def records(self):
+        return {path.name for path in (self.home / "caches/gumbel/blobs").iterdir()}
+
+    def test_a_damaged_blob_is_found(self):
+        self.pull("org/tiny")
+        for name in ("model.safetensors", "tokenizer.json"):  # SHA-256, and git's
+            blob = self.damage(name, 5000)
+            errors = self.run_model("org/tiny", status=1)[1]
+            self.assertIn(f"/{name}: it is damaged: ", errors)
+            self.assertIn(f"{blob.name}; get it again with: gumbel pull org/tiny", errors)
+            self.command("export", "org/tiny", "-o", str(self.home / "out.gumbel"), status=1)
+            self.assertFalse((self.home / "out.gumbel").exists())
+            errors = self.pull("org/tiny")[1]
+            self.assertIn(f"{name}: {blob} is damaged, and is downloaded again", errors)
+            self.assertIn("1 of ", errors)
+            self.assertEqual(file_hash(name, blob.read_bytes()), blob.name)
+        self.run_model("org/tiny")
+
+    def test_a_blob_is_hashed_once(self):
+        self.pull("org/tiny")
+        blobs = {path.name for path in (self.folder("org/tiny") / "blobs").iterdir()}
+        self.assertEqual(self.records(), blobs)  # a download has hashed them
+        shutil.rmtree(self.home / "caches")
+        self.run_model("org/tiny")  # as after a download of another tool
+        self.assertLessEqual(self.records(), blobs)
+        weights = next(self.folder("org/tiny").glob("snapshots/*/model.safetensors")).resolve()
+        self.assertIn(weights.name, self.records())
+        time_before = weights.stat().st_mtime_ns  # who keeps all that is looked at is believed
+        data = bytearray(weights.read_bytes())
+        data[-1] ^= 1
+        weights.write_bytes(data)
+        os.utime(weights, ns=(time_before, time_before))
+        self.assertEqual(self.pull("org/tiny")[1], "")
+        os.utime(weights)
+        self.assertIn("is damaged", self.pull("org/tiny")[1])
+
+    def test_a_mirror_may_name_blobs_by_their_plain_sha1(self):
+        self.pull("org/tiny")
+        link = next(self.folder("org/tiny").glob("snapshots/*/tokenizer.json"))
+        blob = link.resolve()
+        data = blob.read_bytes()
+        named = blob.rename(blob.parent / hashlib.sha1(data).hexdigest())
+        link.unlink()
+        link.symlink_to(f"../../blobs/{named.name}")
+        self.run_model("org/tiny")
+        named.write_bytes(data.replace(b"the", b"teh", 1))
+        self.assertIn("it is damaged", self.run_model("org/tiny", status=1)[1])
 
     def test_at_a_terminal(self):
         keyboard, terminal = pty.openpty()

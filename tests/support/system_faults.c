@@ -15,7 +15,7 @@
 
 static int calls_left = -1; /* before the one that fails; -1: none does */
 static int fault;
-static bool has_failed;
+static bool has_failed, refuses_nameless;
 static void (*flock_hook)(void);
 
 void fail_system_call(int n, int reason) {
@@ -27,6 +27,10 @@ void fail_system_call(int n, int reason) {
 bool end_system_faults(void) {
     calls_left = -1;
     return has_failed;
+}
+
+void allow_nameless_files(bool allowed) {
+    refuses_nameless = !allowed;
 }
 
 void before_flock(void (*hook)(void)) {
@@ -50,7 +54,7 @@ static bool fails(void) {
     return fails() ? -1 : original(__VA_ARGS__)
 
 static mode_t mode_of(int flags, va_list arguments) {
-    return flags & O_CREAT ? (mode_t)va_arg(arguments, unsigned) : 0;
+    return flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE ? (mode_t)va_arg(arguments, unsigned) : 0;
 }
 
 int open(const char *path, int flags, ...) {
@@ -66,6 +70,10 @@ int openat(int directory, const char *path, int flags, ...) {
     va_start(arguments, flags);
     mode_t mode = mode_of(flags, arguments);
     va_end(arguments);
+    if (refuses_nameless && (flags & O_TMPFILE) == O_TMPFILE) {
+        errno = EOPNOTSUPP;
+        return -1;
+    }
     FORWARD(int, "openat", (int, const char *, int, ...), directory, path, flags, mode);
 }
 
@@ -99,6 +107,11 @@ off_t lseek(int descriptor, off_t offset, int whence) {
 
 int fsync(int descriptor) {
     FORWARD(int, "fsync", (int), descriptor);
+}
+
+int linkat(int from_directory, const char *from, int to_directory, const char *to, int flags) {
+    FORWARD(int, "linkat", (int, const char *, int, const char *, int), from_directory, from, to_directory,
+            to, flags);
 }
 
 int renameat(int from_directory, const char *from, int to_directory, const char *to) {

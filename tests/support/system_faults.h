@@ -2,7 +2,7 @@
  *
  * Lets calls of the system that writing a file takes fail, one after the other. A test that uses this has
  * them in place of the C library's: open, openat, stat, fstatat, readlink, flock, write, lseek, fsync,
- * renameat.
+ * linkat, renameat.
  */
 #ifndef GUMBEL_TESTS_SYSTEM_FAULTS_H
 #define GUMBEL_TESTS_SYSTEM_FAULTS_H
@@ -14,6 +14,9 @@ void fail_system_call(int n, int reason);
 
 /* Ends that. Whether the call has come. */
 bool end_system_faults(void);
+
+/* Whether the file system has files without a name, as it is from the start where it can. */
+void allow_nameless_files(bool allowed);
 
 /* Calls hook once, just before the next flock. */
 void before_flock(void (*hook)(void));

@@ -164,6 +164,7 @@ void cli_cache_entry_free(cli_cache_entry *entry) {
 
 static void read_entry(const char *cache, const char *name, cli_cache_entry *entry) {
     place(cache, name, entry);
+    cli_clear_folder_of(entry->record_path);
     if (cli_read_file(entry->record_path, &entry->record, NULL) == GUMBEL_OK)
         parse(entry);
     entry->last_use = cli_cache_last_use(entry);

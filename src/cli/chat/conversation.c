@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "cli/base/files.h"
 #include "cli/base/signals.h"
 #include "cli/chat/messages.h"
 
@@ -245,6 +246,7 @@ gumbel_status cli_conversation_save(cli_conversation *conversation, const char *
 }
 
 gumbel_status cli_conversation_load(cli_conversation *conversation, const char *path, gumbel_error *error) {
+    cli_clear_folder_of(path);
     gumbel_status status = gumbel_session_load(conversation->model->session, path, error);
     if (status != GUMBEL_OK)
         return status;

@@ -5,6 +5,7 @@
 #include "cli/base/progress.h"
 #include "cli/base/report.h"
 #include "cli/base/signals.h"
+#include "hub/verify.h"
 
 typedef struct notices {
     cli_progress *progress;
@@ -30,7 +31,10 @@ gumbel_status cli_export(const char *checkpoint, const char *path, gumbel_export
     options.progress_user = &progress;
     cli_catch_interrupt();
     cli_catch_termination();
-    gumbel_status status = gumbel_export(checkpoint, path, &options, error);
+    const hub_callbacks callbacks = {.progress = cli_progress_update, .user = &progress};
+    gumbel_status status = hub_verify(checkpoint, &callbacks, error);
+    if (status == GUMBEL_OK)
+        status = gumbel_export(checkpoint, path, &options, error);
     cli_release_signals();
     cli_progress_erase(&progress);
     if (status == GUMBEL_OK && !quiet)

@@ -9,7 +9,8 @@
 #include "gumbel.h"
 
 /* Exports checkpoint to path with the options, whose log, progress and size are set here, and notes what was
- * written. quiet: only warnings are reported. Errors as gumbel_export's. */
+ * written. Blobs of the hub's cache are verified first. quiet: only warnings are reported. Errors as
+ * gumbel_export's and hub_verify's. */
 gumbel_status cli_export(const char *checkpoint, const char *path, gumbel_export_options options, bool quiet,
                          gumbel_error *error);
 

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "cli/base/files.h"
 #include "cli/cache/open.h"
 
 /* What gumbel_export makes room for where nothing is asked. Shorter contexts share its program. */
@@ -36,6 +37,7 @@ static gumbel_status open_file(const cli_program_options *options, gumbel_progra
                        "--quantize %s: %s is no checkpoint; a program has its recipe", options->quantize,
                        options->path);
     }
+    cli_clear_folder_of(options->path);
     double begin = gb_seconds();
     gumbel_status status = gumbel_program_open(options->path, program, error);
     *seconds = gb_seconds() - begin;

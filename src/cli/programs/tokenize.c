@@ -205,6 +205,7 @@ static gumbel_status open_tokenizer(const char *model, gumbel_program **program,
         if (status != GUMBEL_OK)
             cli_checkpoint_explain(&checkpoint, error);
     } else if (status == GUMBEL_OK) {
+        cli_clear_folder_of(model);
         status = gumbel_program_open(model, program, error);
         if (status == GUMBEL_OK)
             status = gumbel_tokenizer_create(*program, tokenizer, error);

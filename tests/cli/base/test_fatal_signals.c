@@ -8,6 +8,7 @@
 #include "base/output_file.h"
 #include "cli/base/signals.h"
 #include "support/checkpoints/large_checkpoint.h"
+#include "support/system_faults.h"
 #include "support/temporary.h"
 
 #include <fcntl.h>
@@ -60,19 +61,22 @@ static void write_and_get(int number) {
     raise(number);
 }
 
-/* What looks like a temporary file but is only read stays; it is locked by its writer, this process. */
+/* Where it has a name. What looks like a temporary file but is only read stays; it is locked by its writer,
+ * this process. */
 static void the_temporary_file_is_removed(void **state) {
     (void)state;
     static const int numbers[] = {SIGHUP, SIGINT, SIGPIPE, SIGTERM, SIGXCPU, SIGBUS};
     write_text(temporary_path("output/.gumbel-temporary-9999"), "");
     int mine = open(temporary_path("output/.gumbel-temporary-9999"), O_RDONLY);
     assert_int_equal(flock(mine, LOCK_EX), 0);
+    allow_nameless_files(false);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         int status = status_of(write_and_get, numbers[i]);
         assert_true(WIFSIGNALED(status));
         assert_int_equal(WTERMSIG(status), numbers[i]);
         assert_int_equal(count_files(temporary_path("output")), 1);
     }
+    allow_nameless_files(true);
     close(mine);
 }
 

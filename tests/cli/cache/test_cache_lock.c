@@ -3,6 +3,7 @@
  * Several processes that want one program at the same time, and those that are killed while they make it.
  */
 #include "cli/cache/cache_fixture.h"
+#include "cli/writing.h"
 
 #include "support/checkpoints/large_checkpoint.h"
 
@@ -122,12 +123,20 @@ static void what_is_being_made_is_not_removed(void **state) {
     assert_int_equal(count_entries(), 0);
 }
 
-/* Waits until an export has begun to write: the entry has a record and a temporary file. */
-static void await_temporary(void) {
+static bool has_record(const char *entry) {
+    char path[4200];
+    snprintf(path, sizeof path, "%s/entry", entry);
+    return access(path, F_OK) == 0;
+}
+
+/* Waits until an export has begun to write: the entry has a record. */
+static void await_export(pid_t process) {
     for (int i = 0; i < 6000; i++) {
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-        if (access(cache, F_OK) == 0 && count_entries() == 1 && count_files(entry_of("large")) > 1)
+        if (access(cache, F_OK) == 0 && count_entries() == 1 && has_record(entry_of("large"))) {
+            await_writing(process, cache, 60);
             return;
+        }
     }
     fail_msg("no export began");
 }
@@ -138,7 +147,7 @@ static void a_killed_export_blocks_nobody(void **state) {
     running_command started;
     start_command(&started, words);
     feed_command(&started, NULL);
-    await_temporary();
+    await_export(started.process);
     assert_int_equal(kill(started.process, SIGKILL), 0);
     command_result result = finish_command(&started, 60);
     assert_status(result, 128 + SIGKILL);
@@ -161,7 +170,7 @@ static void who_waits_for_a_killed_export_takes_over(void **state) {
     running_command first, second;
     start_command(&first, words);
     feed_command(&first, NULL);
-    await_temporary();
+    await_export(first.process);
     assert_int_equal(kill(first.process, SIGSTOP), 0);
     start_command(&second, words);
     feed_command(&second, NULL);
@@ -173,6 +182,28 @@ static void who_waits_for_a_killed_export_takes_over(void **state) {
     result = finish_command(&second, 60);
     assert_says(&result, "gumbel: wrote ");
     assert_int_equal(count_files(entry_of("large")), 2);
+}
+
+/* Runs gumbel beside what a killed export has left, where the file system has no files without a name. */
+static void assert_tidies(const char *const *words) {
+    char left[4200];
+    snprintf(left, sizeof left, "%s/.gumbel-temporary-0000", entry_of("model"));
+    write_text(left, "half a program");
+    assert_int_equal(count_files(entry_of("model")), 3);
+    free(output_of(run_command(words, NULL)));
+    assert_int_equal(count_files(entry_of("model")), 2);
+}
+
+static void what_a_killed_export_left_goes_with_the_next_command(void **state) {
+    (void)state;
+    char program[4200];
+    command_result result = answer(checkpoint);
+    free_result(&result);
+    snprintf(program, sizeof program, "%s", program_of("model"));
+    assert_tidies((const char *const[]){gumbel_command_path, "cache", NULL});
+    assert_tidies((const char *const[]){gumbel_command_path, "inspect", checkpoint, NULL});
+    assert_tidies((const char *const[]){gumbel_command_path, "inspect", program, NULL});
+    assert_tidies((const char *const[]){gumbel_command_path, "tokenize", program, "text", NULL});
 }
 
 static void what_a_killed_export_leaves_can_be_pruned(void **state) {
@@ -196,6 +227,7 @@ int main(void) {
         cmocka_unit_test_setup(what_is_being_made_is_not_removed, empty_cache),
         cmocka_unit_test_setup(a_killed_export_blocks_nobody, empty_cache),
         cmocka_unit_test_setup(who_waits_for_a_killed_export_takes_over, empty_cache),
+        cmocka_unit_test_setup(what_a_killed_export_left_goes_with_the_next_command, empty_cache),
         cmocka_unit_test_setup(what_a_killed_export_leaves_can_be_pruned, empty_cache),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
