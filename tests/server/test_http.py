@@ -567,6 +567,25 @@ class Sockets(unittest.TestCase):
                 self.assertEqual(process.wait(PATIENCE), 0)
             self.assertEqual(notices.recv(100), b"STOPPING=1")
 
+    def test_sandbox(self):
+        """The kernel filters what the server may ask of it, where this build can, but with --no-sandbox."""
+        if "libseccomp" not in subprocess.run(["ldd", COMMAND], capture_output=True, text=True).stdout:
+            self.skipTest("this build has no sandbox")
+
+        def filtered(*options):
+            with Server(*options) as server:
+                if any("no sandbox" in line for line in server.lines):
+                    self.skipTest("this kernel has no seccomp")
+                self.assertEqual(server.post("/v1/chat/completions", chat("Hi", max_tokens=3))[0], 200)
+                with open(f"/proc/{server.process.pid}/status", encoding="utf-8") as status:
+                    return "Seccomp:\t2" in status.read()
+
+        self.assertTrue(filtered())
+        if not filtered("--no-sandbox"):
+            return  # whoever runs the tests has no filter of its own
+        with open("/proc/self/status", encoding="utf-8") as status:
+            self.assertIn("Seccomp:\t2", status.read())
+
     def test_tls(self):
         with tempfile.TemporaryDirectory() as folder:
             key, certificate = (os.path.join(folder, name) for name in ("key.pem", "certificate.pem"))

@@ -152,7 +152,7 @@ static bool allow_reading(scmp_filter_ctx filter, scmp_datum_t writing) {
  * what terminals and sockets are asked. */
 static bool allow_some(scmp_filter_ctx filter) {
     const scmp_datum_t process = (scmp_datum_t)getpid();
-    static const scmp_datum_t questions[] = {TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO};
+    static const scmp_datum_t questions[] = {TCGETS, TIOCGWINSZ, TIOCOUTQ, FIONREAD, FIONBIO};
     bool is_done = allow_where(filter, SCMP_SYS(prctl), SCMP_A0(SCMP_CMP_EQ, PR_SET_NAME)) &&
                    allow_where(filter, SCMP_SYS(prlimit64), SCMP_A2(SCMP_CMP_EQ, 0)) &&
                    allow_where(filter, SCMP_SYS(tgkill), SCMP_A0(SCMP_CMP_EQ, process)) &&

@@ -219,12 +219,12 @@ static gumbel_status serve(serving *s, gumbel_error *error) {
     status = server_create(&options, &models, &s->server, error);
     if (status != GUMBEL_OK)
         return status;
-    greet(s, &options);
     const cli_sandbox_needs needs = {.accepts = true,
                                      .has_device = cli_has_device(&s->arguments->model),
                                      .loads_models = serve_loads_later(&s->models),
                                      .removes_socket = options.unix_path != NULL};
     cli_sandbox_enter(&s->arguments->sandbox, &needs);
+    greet(s, &options);
     serve_notify("READY=1");
     wait_for_end(s, &options);
     server_destroy(s->server);
