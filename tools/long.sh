@@ -128,6 +128,20 @@ neon() { # seconds
     esac
 }
 
+# Whole commands on processors that this machine is not.
+old_cpus() { # seconds
+    local output=$out/old-cpus.txt status=0
+    if ! command -v qemu-x86_64 >/dev/null || [ "$(uname -m)" != x86_64 ]; then
+        say "old x86-64 processors: skipped, this machine has no qemu or is another (tools/old_cpus.sh)"
+        return
+    fi
+    timeout "$1" tools/old_cpus.sh build/long >$output 2>&1 || status=$?
+    case $status in
+    0 | 124) say "old x86-64 processors: $(grep -c 'same file and tokens' $output) of 6 models and processors have the same tokens" ;;
+    *) fail "old x86-64 processors" $output ;;
+    esac
+}
+
 # The library's kernels for each architecture that users get.
 cuda() { # seconds
     local output=$out/cuda.txt status=0
@@ -194,10 +208,11 @@ share 7 harness build/tsan schedule_soak --cases 100
 share 4 server_soak build/asan # 20,000 requests of each model, if there is time
 share 6 server_soak build/tsan
 share 8 fuzzers
-share 8 tests "long tests" build/long -L '^long$'
+share 7 tests "long tests" build/long -L '^long$'
 share 6 tests "long tests with AddressSanitizer and UndefinedBehaviorSanitizer" build/asan -L '^long$'
 share 4 tests "whole models on the emulated CUDA device" build/long -L '^longest$'
 share 3 neon
+share 1 old_cpus
 share 3 cuda
 say "$failures failures, $(((SECONDS - begun + 30) / 60)) minutes"
 

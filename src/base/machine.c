@@ -6,6 +6,12 @@
 #include <stdio.h>
 #include <unistd.h>
 
+/* Programs are mapped whole, and their weights are used as they lie in the file. */
+_Static_assert(sizeof(void *) == 8, "gumbel needs a 64-bit, little-endian machine");
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "gumbel needs a 64-bit, little-endian machine"
+#endif
+
 /* What a container may use, in both versions of control groups; without a bound that is "max", or a number
  * larger than any machine's. */
 static const char *const limit_files[] = {"/sys/fs/cgroup/memory.max",

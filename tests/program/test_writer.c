@@ -172,7 +172,7 @@ static void a_file_appears_only_when_whole(void **state) {
     gb_writer *writer;
     gumbel_error error;
     assert_int_equal(gb_writer_create(target, NULL, program, &writer, &error), GUMBEL_OK);
-    assert_int_equal(files_in_directory(), 1);
+    assert_in_range(files_in_directory(), 0, 1); /* 0 where a file can be without a name until it is whole */
     assert_int_equal(access(target, F_OK), -1);
     gb_writer_abort(writer);
     assert_int_equal(files_in_directory(), 0);

@@ -155,17 +155,8 @@ static gumbel_status read_table(file_view *file, gumbel_error *error) {
 
 /* ---- Weights (rules F10, F11) -------------------------------------------------------------------------- */
 
-static bool is_little_endian(void) {
-    const uint32_t one = 1;
-    uint8_t first;
-    memcpy(&first, &one, 1);
-    return first == 1;
-}
-
 static gumbel_status place_constants(const file_view *file, gb_program *program, gumbel_error *error) {
     const section *weights = &file->known[GB_SECTION_WEIGHTS];
-    if (program->constant_count > 0 && !is_little_endian())
-        return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "weights are little-endian, this machine is not");
     for (uint32_t i = 0; i < program->constant_count; i++) {
         gb_constant *constant = &program->constants[i];
         uint64_t offset = constant->offset;
