@@ -6,7 +6,7 @@
 #
 # --minutes: all stages together, 240 by default; builds come on top. Each stage has a share of it (the list below); what
 # its share does not allow is left out, and the log says so. --seed: where the harnesses begin; by default another number
-# each day. --record: puts the log into docs/testing.md.
+# each day. --record: puts the log into docs/testing.md, and adds what ran to the sums (tools/fuzz_hours.sh).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -51,20 +51,34 @@ fail() { # what, file with its output
 
 harness() { # seconds, build, name, arguments
     local seconds=$1 build=$2 name=$3
-    local output="$out/$name-$(basename "$build").txt" program="$build/tests/fuzz/harness_$name"
+    local output="$out/$name-$(basename "$build").txt" program="$build/tests/fuzz/harness_$name" failed=0 TIMEFORMAT='%U %S'
     shift 3
-    if "$program" --seconds "$seconds" --seed "$seed" "$@" >"$output" 2>&1; then
+    { time "$program" --seconds "$seconds" --seed "$seed" "$@" >"$output" 2>&1 || failed=1; } 2>$out/cpu.txt
+    if [ $failed = 0 ]; then
         say "$(tail -n 1 "$output") ($(basename "$build"))"
     else
         fail "$name ($(basename "$build"))" "$output"
     fi
+    if $record; then
+        add_to_sums "$name" "$output" $failed
+    fi
+}
+
+# The line that the harness ends with has its counts.
+add_to_sums() { # name, output, findings
+    local line cases accepted=0
+    line=$(grep "^$1: [0-9]* cases" "$2" | tail -n 1)
+    cases=$(sed 's/^[a-z_]*: \([0-9]*\) cases.*/\1/' <<<"$line")
+    [ "$1" != mutation ] || accepted=$(sed 's/.* \([0-9]*\) accepted.*/\1/' <<<"$line")
+    tools/fuzz_hours.sh add "$1" "${cases:-0}" "${accepted:-0}" "$(awk '/^[0-9.]+ [0-9.]+$/ { sum = $1 + $2 } END { print sum + 0 }' $out/cpu.txt)" "$3"
 }
 
 fuzzers() { # seconds
-    local count seconds output=$out/fuzz.txt
+    local count seconds recording="" output=$out/fuzz.txt
+    ! $record || recording=yes
     count=$(find tests/fuzz/corpus -mindepth 1 -maxdepth 1 -type d | wc -l)
     seconds=$(($1 * 2 / count + 1)) # two at a time
-    if tools/fuzz.sh $seconds >$output 2>&1; then
+    if tools/fuzz.sh ${recording:+--record} $seconds >$output 2>&1; then
         say "fuzzers: $count, $seconds s each; $(count_fuzzed) inputs"
     else
         fail "fuzzers" $output
@@ -72,7 +86,7 @@ fuzzers() { # seconds
 }
 
 count_fuzzed() {
-    grep -o 'Done [0-9]* runs' build/fuzz/Testing/Temporary/LastTest.log | awk '{count += $2} END {print count + 0}'
+    awk '/^fuzz_[a-z_]*: [0-9]* inputs/ { count += $2 } END { printf "%d\n", count }' $out/fuzz.txt
 }
 
 # Tests one by one, for as long as there is time; each day (or seed) others are first.
