@@ -1,6 +1,6 @@
 #!/bin/sh
-# Cross-builds the CPU kernels' tests for aarch64 and runs them under qemu, on a processor with dot products and
-# i8mm and on one with neither: every instruction set gives the portable kernels' bits.
+# Cross-builds the CPU kernels' tests and the command for aarch64 and runs them under qemu, on a processor with dot products
+# and i8mm and on one with neither: every instruction set gives the portable kernels' bits, and the README's answer.
 #
 #     tools/neon.sh [BUILD]        BUILD is build/neon by default
 #
@@ -20,6 +20,7 @@ cmake -S . -B "$build" -G Ninja \
 tests="attention chains delta_net exact_kernels exact_sums experts interleaved linear linear_bfloat16 quantized rows same_bits"
 # shellcheck disable=SC2046
 cmake --build "$build" --target $(printf 'test_cpu_%s ' $tests)
+cmake --build "$build" --target gumbel-program
 
 emulate() { # processor, program and its arguments
     processor=$1 program=$2
@@ -32,3 +33,17 @@ for processor in cortex-a53 max; do
         emulate $processor "tests/test_cpu_$test"
     done
 done
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+while read -r processor kernels; do
+    echo "$processor: command"
+    emulate "$processor" src/cli/gumbel export models/gemma4-tiny -o "$folder/program"
+    emulate "$processor" src/cli/gumbel run "$folder/program" "Why is the sky blue?" --seed 7 --stats >"$folder/answer" 2>"$folder/log" ||
+        { cat "$folder/log" && exit 1; }
+    grep -qx "The sky is blue because the air scatters the blue light of the sun." "$folder/answer" &&
+        grep -q "^engine *cpu $kernels " "$folder/log" || { cat "$folder/answer" "$folder/log" && exit 1; }
+done <<END
+cortex-a53 neon
+cortex-a76 neondot
+max neoni8mm
+END
