@@ -4,6 +4,7 @@ add_library(gumbel_flags INTERFACE)
 target_include_directories(gumbel_flags INTERFACE
   ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
 target_compile_definitions(gumbel_flags INTERFACE _POSIX_C_SOURCE=200809L _DEFAULT_SOURCE
+  $<$<PLATFORM_ID:Darwin>:_DARWIN_C_SOURCE> # what _DEFAULT_SOURCE has on Linux
   GUMBEL_VERSION="${PROJECT_VERSION}")
 set(host_options
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion

@@ -41,8 +41,11 @@ endif()
 
 add_library(gumbel SHARED ${run_objects})
 add_library(gumbel-export SHARED ${export_objects} ${core_objects})
-# Kernels and MLX's templates are visible to the linker, whatever the compilers are told.
+# Kernels and MLX's templates are visible to the linker, whatever the compilers are told. macOS' linker has other options.
 function(gumbel_visible_names library map)
+  if(APPLE)
+    return()
+  endif()
   target_link_options(${library} PRIVATE "LINKER:--version-script=${map}")
   set_property(TARGET ${library} APPEND PROPERTY LINK_DEPENDS ${map})
 endfunction()
@@ -56,8 +59,11 @@ set_target_properties(gumbel-export-static PROPERTIES OUTPUT_NAME gumbel-export)
 foreach(library gumbel gumbel-export)
   set_target_properties(${library} PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
     LINKER_LANGUAGE C)
-  target_link_options(${library} PRIVATE LINKER:--as-needed)
   target_link_libraries(${library} PRIVATE ${private_libraries})
+  if(APPLE)
+    continue() # it refuses what is undefined by itself
+  endif()
+  target_link_options(${library} PRIVATE LINKER:--as-needed)
   if(GUMBEL_SANITIZE)
     target_link_options(${library} PRIVATE -fsanitize=${GUMBEL_SANITIZE} LINKER:--undefined-version)
   else() # with clang a sanitizer's own functions are the program's to bring

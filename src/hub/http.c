@@ -157,14 +157,14 @@ bool hub_may_pass(CURLcode result, const hub_reply *reply) {
 }
 
 double hub_delay(CURL *request, unsigned failures) {
-    enum { LONGEST_BACKOFF = 30, LONGEST_WAIT = 600 };
+    const double longest_backoff = 30, longest_wait = 600;
     curl_off_t asked = 0;
     double delay = 0.25;
-    for (unsigned i = 1; i < failures && delay < LONGEST_BACKOFF; i++)
+    for (unsigned i = 1; i < failures && delay < longest_backoff; i++)
         delay *= 2;
     if (curl_easy_getinfo(request, CURLINFO_RETRY_AFTER, &asked) != CURLE_OK || asked <= 0)
         return delay;
-    return asked < LONGEST_WAIT ? (double)asked : LONGEST_WAIT;
+    return (double)asked < longest_wait ? (double)asked : longest_wait;
 }
 
 static gumbel_status refuse_access(const hub_reply *reply, const hub_settings *settings,

@@ -2,6 +2,7 @@
 #include "hub/partial.h"
 
 #include "base/memory.h"
+#include "base/portable.h"
 #include "base/status.h"
 #include "hub/cache.h"
 #include "hub/verify.h"

@@ -2,6 +2,7 @@
 #include "hub/verify.h"
 
 #include "base/output_file.h"
+#include "base/portable.h"
 #include "base/status.h"
 #include "hub/cache.h"
 #include "hub/gguf_names.h"

@@ -5,6 +5,7 @@
 #include "backends/sampler/rule.h"
 #include "backends/sampler/sampler.h"
 #include "base/memory.h"
+#include "base/portable.h"
 #include "base/versioned.h"
 #include "program/settings.h"
 #include "run/handles.h"

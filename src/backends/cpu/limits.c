@@ -75,7 +75,7 @@ static double measure_reading(gb_team *team, probe *p) {
     double seconds = 0;
     for (size_t i = 0; i < READ_TRIES; i++)
         seconds += seconds_of(team, read_part, p);
-    return (double)bytes * p->thread_count * READ_TRIES / seconds;
+    return (double)bytes * p->thread_count * (double)READ_TRIES / seconds;
 }
 
 static double measure_products(gb_team *team, probe *p) {

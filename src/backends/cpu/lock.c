@@ -13,6 +13,19 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+typedef struct pages {
+    void *first;
+    size_t size;
+} pages;
+
+static pages pages_of(const gb_program *program, const gb_placed_weights *weights, uint32_t constant) {
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), data = (uintptr_t)weights->of[constant].data;
+    uintptr_t begin = data & ~(page - 1);
+    uintptr_t end = (data + program->constants[constant].size + page - 1) & ~(page - 1);
+    return (pages){(uint8_t *)begin, end - begin};
+}
+
+#if defined(MLOCK_ONFAULT)
 /* Of /proc/meminfo, in bytes; 0 where there is none. */
 static uint64_t available_memory(void) {
     char text[4096];
@@ -37,20 +50,7 @@ static uint64_t mapped_bytes(const gb_program *program, const gb_placed_weights 
     return total;
 }
 
-typedef struct pages {
-    void *first;
-    size_t size;
-} pages;
-
-static pages pages_of(const gb_program *program, const gb_placed_weights *weights, uint32_t constant) {
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), data = (uintptr_t)weights->of[constant].data;
-    uintptr_t begin = data & ~(page - 1);
-    uintptr_t end = (data + program->constants[constant].size + page - 1) & ~(page - 1);
-    return (pages){(uint8_t *)begin, end - begin};
-}
-
 static void lock_touched(const gb_program *program, const gb_placed_weights *weights) {
-#if defined(MLOCK_ONFAULT)
     uint64_t available = available_memory();
     if (mapped_bytes(program, weights) > available / 5 * 4)
         return;
@@ -59,10 +59,12 @@ static void lock_touched(const gb_program *program, const gb_placed_weights *wei
         if (mlock2(range.first, range.size, MLOCK_ONFAULT) != 0)
             return;
     }
-#else
-    (void)program, (void)weights;
-#endif
 }
+#else
+static void lock_touched(const gb_program *program, const gb_placed_weights *weights) {
+    (void)program, (void)weights;
+}
+#endif
 
 gumbel_status gb_lock_weights(const gb_program *program, const gb_placed_weights *weights, gumbel_lock mode,
                               gumbel_error *error) {

@@ -13,7 +13,7 @@ static bool is_suspicious(const gb_team_trial *trial, uint64_t work, double seco
 }
 
 static void add_to_mean(double *mean, double value) {
-    *mean = *mean > 0 ? *mean + (value - *mean) / MEMORY : value;
+    *mean = *mean > 0 ? *mean + (value - *mean) / (double)MEMORY : value;
 }
 
 bool gb_team_trial_is_single(const gb_team_trial *trial) {

@@ -82,5 +82,5 @@ double cli_disk_write_rate(const char *path) {
     if (file)
         fclose(file);
     free(piece);
-    return good && seconds > 0 ? (double)PIECE_BYTES * MEASURED_PIECES / seconds : 0;
+    return good && seconds > 0 ? (double)PIECE_BYTES * (double)MEASURED_PIECES / seconds : 0;
 }

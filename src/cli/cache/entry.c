@@ -135,7 +135,7 @@ void cli_cache_note_use(const cli_cache_entry *entry) {
 
 int64_t cli_cache_last_use(const cli_cache_entry *entry) {
     struct stat file;
-    return stat(entry->record_path, &file) == 0 ? (int64_t)file.st_mtim.tv_sec : 0;
+    return stat(entry->record_path, &file) == 0 ? (int64_t)file.st_mtime : 0;
 }
 
 /* ---- Entries ------------------------------------------------------------------------------------------- */

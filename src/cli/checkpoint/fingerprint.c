@@ -2,6 +2,7 @@
 #include "cli/checkpoint/fingerprint.h"
 
 #include "base/input_file.h"
+#include "base/portable.h"
 #include "cli/checkpoint/names.h"
 #include "hub/gguf_names.h"
 #include "hub/names.h"

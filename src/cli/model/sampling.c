@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/model/sampling.h"
 
+#include "base/portable.h"
 #include "base/status.h"
 #include "cli/base/report.h"
 

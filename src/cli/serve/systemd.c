@@ -4,6 +4,8 @@
  */
 #include "cli/serve/serve.h"
 
+#include "base/portable.h"
+
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>

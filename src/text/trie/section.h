@@ -12,7 +12,7 @@ enum { GB_TRIE_VERSION = 1 };
 
 /* Every field is four bytes. The arrays follow in this order: nodes, twins, long tokens, offsets, bytes. */
 typedef struct gb_trie_header {
-    char magic[4];
+    char magic[4]; /* GB_TRIE_MAGIC without its zero */
     uint32_t version, token_count, node_count, twin_count, long_count, byte_count;
     uint32_t slice_ends[GB_SLICE_COUNT];
 } gb_trie_header;

@@ -150,7 +150,8 @@ gumbel_status gb_token_trie_write(const gb_token_bytes *tokens, size_t count, gb
     if (count > GB_TRIE_MAX_TOKENS)
         return gb_fail(error, GUMBEL_ERROR_LIMIT, "token trie: %zu tokens, at most %d", count,
                        GB_TRIE_MAX_TOKENS);
-    writer all = {.header = {.magic = GB_TRIE_MAGIC, .version = GB_TRIE_VERSION}};
+    writer all = {.header = {.version = GB_TRIE_VERSION}};
+    memcpy(all.header.magic, GB_TRIE_MAGIC, sizeof all.header.magic);
     all.header.token_count = (uint32_t)count;
     all.no_token = (uint32_t)((count + 31) / 32 * 32);
     all.sorted = gb_allocate(count, sizeof *all.sorted);
