@@ -93,21 +93,24 @@ static void begin_answer(hub_reply *reply) {
     reply->code[0] = reply->message[0] = '\0';
 }
 
-static size_t on_header(char *line, size_t size, size_t count, void *user) {
-    hub_reply *reply = user;
+void hub_read_header(const char *line, size_t length, hub_reply *reply) {
     char value[256];
-    if (count > 5 && strncmp(line, "HTTP/", 5) == 0)
+    if (length > 5 && strncmp(line, "HTTP/", 5) == 0)
         begin_answer(reply);
-    else if (is_header(line, count, "Content-Range", value, sizeof value))
+    else if (is_header(line, length, "Content-Range", value, sizeof value))
         read_range(value, reply);
-    else if (is_header(line, count, "X-Linked-Etag", value, sizeof value))
+    else if (is_header(line, length, "X-Linked-Etag", value, sizeof value))
         read_etag(value, reply);
-    else if (is_header(line, count, "X-Repo-Commit", value, sizeof value) && !reply->commit[0])
+    else if (is_header(line, length, "X-Repo-Commit", value, sizeof value) && !reply->commit[0])
         snprintf(reply->commit, sizeof reply->commit, "%.40s", value);
-    else if (is_header(line, count, "X-Error-Code", value, sizeof value))
+    else if (is_header(line, length, "X-Error-Code", value, sizeof value))
         snprintf(reply->code, sizeof reply->code, "%.40s", value);
-    else if (is_header(line, count, "X-Error-Message", value, sizeof value))
+    else if (is_header(line, length, "X-Error-Message", value, sizeof value))
         snprintf(reply->message, sizeof reply->message, "%.190s", value);
+}
+
+static size_t on_header(char *line, size_t size, size_t count, void *user) {
+    hub_read_header(line, size * count, user);
     return size * count;
 }
 

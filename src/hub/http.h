@@ -39,6 +39,9 @@ bool hub_file_url(const hub_settings *settings, const char *repository, const ch
 void hub_prepare(CURL *request, const hub_settings *settings, const struct curl_slist *headers,
                  const char *url, hub_reply *reply);
 
+/* Reads one line of an answer's header, length bytes without a zero behind them. */
+void hub_read_header(const char *line, size_t length, hub_reply *reply);
+
 /* Whether a failure may pass when it is tried again. */
 bool hub_may_pass(CURLcode result, const hub_reply *reply);
 

@@ -16,7 +16,16 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { OWN = 2, FORMATS = 6, IS_TOKENS = 8, IS_SHORT = 16, HAS_PROMPT = 32, MOST_INPUT = 8192 };
+enum {
+    OWN = 2,
+    FORMATS = 6,
+    MORE = 3,
+    IS_TOKENS = 8,
+    IS_SHORT = 16,
+    HAS_PROMPT = 32,
+    IS_MORE = 64,
+    MOST_INPUT = 8192
+};
 
 static const char TOOLS[] =
     "[{\"name\":\"f\",\"parameters\":{\"properties\":{\"a\":{\"type\":\"integer\"},\"b\":{\"type\":["
@@ -42,7 +51,8 @@ static gumbel_tokenizer *tokenizer_once(void) {
 static bool use_format(gumbel_tokenizer *tokenizer, int which, const uint8_t *data, size_t size,
                        size_t *used) {
     static int last = -1;
-    static const char *const names[FORMATS] = {"gemma4", "qwen3_5", "", "qwen3", "llama3", "plain"};
+    static const char *const names[FORMATS + MORE] = {"gemma4", "qwen3_5", "",      "qwen3",       "llama3",
+                                                      "plain",  "harmony", "think", "muse_glimmer"};
     const char *known = which == OWN ? (const char *)data : gb_known_reply_format(names[which]);
     const size_t length = which == OWN ? strnlen(known, size) : strlen(known);
     *used = which == OWN ? length + (length < size) : 0;
@@ -158,7 +168,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (size < 1 || size > MOST_INPUT)
         return 0;
     gumbel_tokenizer *tokenizer = tokenizer_once();
-    const int flags = data[0], which = (flags & 7) % FORMATS;
+    const int flags = data[0], which = flags & IS_MORE ? FORMATS + (flags & 7) % MORE : (flags & 7) % FORMATS;
     size_t used;
     if (!use_format(tokenizer, which, data + 1, size - 1, &used))
         return 0;
