@@ -60,6 +60,8 @@ set(CPACK_COMPONENT_MODELS_DESCRIPTION "two small language models to try gumbel 
 
 set(CPACK_DEBIAN_SYMBOLS_PACKAGE_NAME gumbel-dbgsym)
 set(CPACK_DEBIAN_SYMBOLS_PACKAGE_SECTION debug)
+set(CPACK_DEBIAN_SYMBOLS_PACKAGE_DEPENDS
+  "gumbel (= ${package_version}) | libgumbel${PROJECT_VERSION_MAJOR} (= ${package_version})")
 set(CPACK_DEBIAN_SYMBOLS_PACKAGE_ENHANCES "gumbel, libgumbel${PROJECT_VERSION_MAJOR}")
 set(CPACK_COMPONENT_SYMBOLS_DESCRIPTION "debug symbols of gumbel and its libraries
  What gdb and perf need to name functions and lines of the command gumbel and

@@ -92,7 +92,7 @@ build_package() { # name, arguments
     check_programs "build/$name" "$name"
 }
 build_package find-package-shared -DCMAKE_PREFIX_PATH="$prefix"
-build_package find-package-static -DCMAKE_PREFIX_PATH="$prefix" -DEMBEDDER_STATIC=ON
+build_package find-package-static -DCMAKE_PREFIX_PATH="$prefix" -DEMBEDDER_STATIC=ON -DMLX_ROOT="$(cached MLX_DIR)"
 cache=OFF
 ! command -v ccache >/dev/null || cache=ON
 # shellcheck disable=SC2086

@@ -39,7 +39,7 @@ inside() {
 list_files() {
     find "$root" -xdev ! -path "$root/var/lib/apt/*" ! -path "$root/var/cache/*" ! -path "$root/var/log/*" \
         ! -path "$root/var/lib/dpkg/*" ! -path "$root/tmp/*" ! -path "$root/root/*" ! -path "$root/packages/*" \
-        -printf '%P %y %s\n' | LC_ALL=C sort
+        \( -type d -printf '%P/\n' -o -printf '%P %y %s\n' \) | LC_ALL=C sort
 }
 
 use_packages() {

@@ -151,6 +151,7 @@ old_cpus() { # seconds
     fi
     timeout "$1" tools/old_cpus.sh build/long >$output 2>&1 || status=$?
     case $status in
+    124) grep -q 'same file and tokens' $output || fail "old x86-64 processors: no time for one" $output ;;&
     0 | 124) say "old x86-64 processors: $(grep -c 'same file and tokens' $output) of 6 models and processors have the same tokens" ;;
     *) fail "old x86-64 processors" $output ;;
     esac

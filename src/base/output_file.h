@@ -44,7 +44,7 @@ gumbel_status gb_output_write(gb_output_file *file, const void *data, uint64_t s
 gumbel_status gb_output_align(gb_output_file *file, uint64_t alignment, gumbel_error *error);
 
 /* Overwrites size bytes at the start of the file (0: none), syncs it, checks the target again and renames. A
- * writer that is killed between the last of these, when the file gets its names, leaves a temporary one.
+ * writer that is killed just before the rename, when the file has a temporary name, leaves that.
  * The file must still be closed. Errors: those of gb_output_create. */
 gumbel_status gb_output_commit(gb_output_file *file, const void *head, size_t size, gumbel_error *error);
 

@@ -78,7 +78,6 @@ static const int always[] = {SCMP_SYS(brk),
                              SCMP_SYS(dup),
                              SCMP_SYS(dup2),
                              SCMP_SYS(dup3),
-                             SCMP_SYS(fcntl),
                              SCMP_SYS(flock),
                              SCMP_SYS(poll),
                              SCMP_SYS(ppoll),
@@ -110,11 +109,10 @@ static const int always[] = {SCMP_SYS(brk),
 static const int of_connections[] = {SCMP_SYS(accept),      SCMP_SYS(accept4),     SCMP_SYS(listen),
                                      SCMP_SYS(getsockname), SCMP_SYS(getpeername), SCMP_SYS(getsockopt),
                                      SCMP_SYS(setsockopt),  SCMP_SYS(shutdown),    SCMP_SYS(recvfrom),
-                                     SCMP_SYS(recvmsg),     SCMP_SYS(sendto),      SCMP_SYS(sendmsg),
-                                     SCMP_SYS(sendfile)};
+                                     SCMP_SYS(recvmsg),     SCMP_SYS(sendfile)};
 
-static const int of_devices[] = {SCMP_SYS(ioctl),         SCMP_SYS(memfd_create),  SCMP_SYS(ftruncate),
-                                 SCMP_SYS(get_mempolicy), SCMP_SYS(set_mempolicy), SCMP_SYS(mbind)};
+static const int of_devices[] = {SCMP_SYS(memfd_create), SCMP_SYS(ftruncate), SCMP_SYS(get_mempolicy),
+                                 SCMP_SYS(set_mempolicy), SCMP_SYS(mbind)};
 
 static const int of_files[] = {
     SCMP_SYS(openat),          SCMP_SYS(open),      SCMP_SYS(mkdir),     SCMP_SYS(mkdirat),
@@ -148,36 +146,73 @@ static bool allow_reading(scmp_filter_ctx filter, scmp_datum_t writing) {
            allow_where(filter, SCMP_SYS(open), SCMP_A1(SCMP_CMP_MASKED_EQ, writing, 0));
 }
 
-/* What is harmless with some arguments only: names of threads, limits that are asked for, signals to itself,
- * what terminals and sockets are asked. */
-static bool allow_some(scmp_filter_ctx filter) {
-    const scmp_datum_t process = (scmp_datum_t)getpid();
-    static const scmp_datum_t questions[] = {TCGETS, TIOCGWINSZ, TIOCOUTQ, FIONREAD, FIONBIO};
-    bool is_done = allow_where(filter, SCMP_SYS(prctl), SCMP_A0(SCMP_CMP_EQ, PR_SET_NAME)) &&
-                   allow_where(filter, SCMP_SYS(prlimit64), SCMP_A2(SCMP_CMP_EQ, 0)) &&
-                   allow_where(filter, SCMP_SYS(tgkill), SCMP_A0(SCMP_CMP_EQ, process)) &&
-                   allow_where(filter, SCMP_SYS(kill), SCMP_A0(SCMP_CMP_EQ, process));
-    for (size_t i = 0; i < LENGTH(questions); i++)
-        is_done = is_done && allow_where(filter, SCMP_SYS(ioctl), SCMP_A1(SCMP_CMP_EQ, questions[i]));
+static bool allow_each(scmp_filter_ctx filter, int call, unsigned argument, const scmp_datum_t *values,
+                       size_t count) {
+    bool is_done = true;
+    for (size_t i = 0; i < count; i++)
+        is_done = allow_where(filter, call, SCMP_CMP(argument, SCMP_CMP_EQ, values[i])) && is_done;
     return is_done;
 }
 
-/* systemd is told by a datagram that the server stops. */
+/* Of the kernel's headers, beside which termios.h cannot stand. */
+enum { KERNEL_TCGETS2 = 0x2a };
+#define TCGETS2_REQUEST _IOR('T', KERNEL_TCGETS2, char[44])
+
+/* What is harmless with some arguments only: names of threads, limits that are asked for, signals to itself,
+ * what terminals and sockets are asked. Who owns a descriptor is left out, for it can be sent signals. */
+static bool allow_some(scmp_filter_ctx filter) {
+    const scmp_datum_t process = (scmp_datum_t)getpid();
+    static const scmp_datum_t requests[] = {TCGETS, TCGETS2_REQUEST, TIOCGWINSZ, TIOCOUTQ, FIONREAD, FIONBIO};
+    static const scmp_datum_t commands[] = {F_GETFD,         F_SETFD, F_GETFL, F_SETFL, F_DUPFD,
+                                            F_DUPFD_CLOEXEC, F_GETLK, F_SETLK, F_SETLKW};
+    return allow_where(filter, SCMP_SYS(prctl), SCMP_A0(SCMP_CMP_EQ, PR_SET_NAME)) &&
+           allow_where(filter, SCMP_SYS(prlimit64), SCMP_A2(SCMP_CMP_EQ, 0)) &&
+           allow_where(filter, SCMP_SYS(tgkill), SCMP_A0(SCMP_CMP_EQ, process)) &&
+           allow_where(filter, SCMP_SYS(kill), SCMP_A0(SCMP_CMP_EQ, process)) &&
+           allow_each(filter, SCMP_SYS(fcntl), 1, commands, LENGTH(commands)) &&
+           allow_each(filter, SCMP_SYS(ioctl), 1, requests, LENGTH(requests));
+}
+
+/* Answers go to who is connected: an address would connect a socket that listened, by MSG_FASTOPEN. */
+static bool allow_sending(scmp_filter_ctx filter) {
+    return allow_where(filter, SCMP_SYS(sendto), SCMP_A4(SCMP_CMP_EQ, 0)) &&
+           allow_where(filter, SCMP_SYS(sendmsg), SCMP_A2(SCMP_CMP_MASKED_EQ, MSG_FASTOPEN, 0));
+}
+
 static bool allow_serving(scmp_filter_ctx filter, const cli_sandbox_needs *needs) {
+    static const int removals[] = {SCMP_SYS(unlink), SCMP_SYS(unlinkat)};
     return !needs->accepts ||
-           (allow(filter, of_connections, LENGTH(of_connections)) &&
-            allow_where(filter, SCMP_SYS(socket), SCMP_A0(SCMP_CMP_EQ, AF_UNIX)) &&
-            (!needs->removes_socket || seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(unlink), 0) == 0));
+           (allow(filter, of_connections, LENGTH(of_connections)) && allow_sending(filter) &&
+            (!needs->removes_socket || allow(filter, removals, LENGTH(removals))));
+}
+
+/* NVIDIA's requests are of the kind 'F', those of its unified memory are small numbers and two large ones:
+ * not those by which terminals are typed at. */
+static bool allow_device(scmp_filter_ctx filter) {
+    static const scmp_datum_t begin_and_end[] = {0x30000001, 0x30000002};
+    return allow(filter, of_devices, LENGTH(of_devices)) &&
+           allow_where(filter, SCMP_SYS(ioctl), SCMP_A1(SCMP_CMP_MASKED_EQ, 0xff00, 'F' << 8)) &&
+           allow_where(filter, SCMP_SYS(ioctl), SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffff00, 0)) &&
+           allow_each(filter, SCMP_SYS(ioctl), 1, begin_and_end, LENGTH(begin_and_end));
+}
+
+/* All threads; the kernel's own reasons; and no brakes on speculation, which some kernels add to a filter. */
+static bool set_attributes(scmp_filter_ctx filter) {
+    return seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1) == 0 &&
+           seccomp_attr_set(filter, SCMP_FLTATR_API_SYSRAWRC, 1) == 0 &&
+           seccomp_attr_set(filter, SCMP_FLTATR_CTL_SSB, 1) == 0;
 }
 
 static bool fill(scmp_filter_ctx filter, const cli_sandbox_needs *needs) {
     const scmp_datum_t writing =
         (scmp_datum_t)(needs->has_device ? O_CREAT | O_TRUNC : O_WRONLY | O_RDWR | O_CREAT | O_TRUNC);
-    return seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1) == 0 && allow(filter, always, LENGTH(always)) &&
-           allow_some(filter) && allow_threads(filter) && allow_serving(filter, needs) &&
-           (!needs->has_device || allow(filter, of_devices, LENGTH(of_devices))) &&
+    return set_attributes(filter) && allow(filter, always, LENGTH(always)) && allow_some(filter) &&
+           allow_threads(filter) && allow_serving(filter, needs) &&
+           (!needs->has_device || allow_device(filter)) &&
            (needs->loads_models ? allow(filter, of_files, LENGTH(of_files)) : allow_reading(filter, writing));
 }
+
+const bool cli_has_sandbox = true;
 
 void cli_sandbox_enter(const cli_sandbox_options *options, const cli_sandbox_needs *needs) {
     if (options->is_off)

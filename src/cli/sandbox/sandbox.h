@@ -24,6 +24,9 @@ typedef struct cli_sandbox_needs {
     bool removes_socket;
 } cli_sandbox_needs;
 
+/* Whether this build has one. */
+extern const bool cli_has_sandbox;
+
 /* From here on the system refuses all else with EPERM, for all threads, until the process ends. Where this
  * build or the kernel has no seccomp nothing changes; a note tells of the kernel. */
 void cli_sandbox_enter(const cli_sandbox_options *options, const cli_sandbox_needs *needs);

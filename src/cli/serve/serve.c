@@ -223,6 +223,7 @@ static gumbel_status serve(serving *s, gumbel_error *error) {
                                      .has_device = cli_has_device(&s->arguments->model),
                                      .loads_models = serve_loads_later(&s->models),
                                      .removes_socket = options.unix_path != NULL};
+    serve_connect_systemd();
     cli_sandbox_enter(&s->arguments->sandbox, &needs);
     greet(s, &options);
     serve_notify("READY=1");

@@ -47,6 +47,9 @@ void serve_note_failure(void *unused, const gumbel_error *error);
 /* How many sockets systemd has opened for this process; *first is the first one's descriptor. */
 size_t serve_inherited_sockets(int *first);
 
+/* Connects to systemd where it wants to be told states: before the sandbox, which connects to nobody. */
+void serve_connect_systemd(void);
+
 /* Tells systemd a state, such as "READY=1", where it wants to know. */
 void serve_notify(const char *state);
 

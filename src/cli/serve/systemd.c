@@ -28,7 +28,9 @@ size_t serve_inherited_sockets(int *first) {
     return sockets > 0 ? (size_t)sockets : 0;
 }
 
-void serve_notify(const char *state) {
+static int systemd = -1; /* a socket that is connected to it */
+
+void serve_connect_systemd(void) {
     const char *path = getenv("NOTIFY_SOCKET");
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     if (!path || !*path || strlen(path) >= sizeof address.sun_path)
@@ -36,10 +38,13 @@ void serve_notify(const char *state) {
     strcpy(address.sun_path, path);
     if (path[0] == '@')
         address.sun_path[0] = '\0'; /* an abstract name */
-    const int sender = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (sender < 0)
-        return;
-    sendto(sender, state, strlen(state), MSG_NOSIGNAL, (const struct sockaddr *)&address,
-           (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path)));
-    close(sender);
+    systemd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (systemd >= 0)
+        (void)connect(systemd, (const struct sockaddr *)&address,
+                      (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path)));
+}
+
+void serve_notify(const char *state) {
+    if (systemd >= 0)
+        send(systemd, state, strlen(state), MSG_NOSIGNAL);
 }

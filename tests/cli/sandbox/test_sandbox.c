@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/seccomp.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -14,15 +15,18 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/ptrace.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 static const char device[] = "/dev/null";
+static int listener, pair[2]; /* sockets from before: one that listens, two that are connected */
 
 static bool writes(void) {
     return open(device, O_WRONLY | O_CLOEXEC) >= 0;
@@ -40,8 +44,41 @@ static bool connects(void) {
     return socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0) >= 0;
 }
 
-static bool tells_systemd(void) {
+static bool connects_locally(void) {
     return socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0) >= 0;
+}
+
+/* A socket that listened becomes one that connects to others. */
+static bool connects_by_sending(void) {
+    static const struct sockaddr_in none = {.sin_family = AF_INET};
+    return sendto(listener, "x", 1, MSG_FASTOPEN, (const struct sockaddr *)&none, sizeof none) >= 0 ||
+           errno != EPERM;
+}
+
+static bool connects_by_message(void) {
+    struct sockaddr_in none = {.sin_family = AF_INET};
+    const struct msghdr message = {.msg_name = &none, .msg_namelen = sizeof none};
+    return sendmsg(listener, &message, MSG_FASTOPEN) >= 0 || errno != EPERM;
+}
+
+static bool answers(void) {
+    return (send(pair[0], "x", 1, MSG_NOSIGNAL) == 1 || errno != EPERM) && write(pair[0], "x", 1) == 1;
+}
+
+static bool owns_descriptors(void) {
+    return fcntl(pair[0], F_SETOWN, getppid()) == 0;
+}
+
+static bool types_at_terminals(void) {
+    return ioctl(pair[0], TIOCSTI, "x") == 0 || errno != EPERM;
+}
+
+static bool traces(void) {
+    return ptrace(PTRACE_TRACEME, 0, NULL, NULL) == 0;
+}
+
+static bool renames(void) {
+    return rename("/tmp/gumbel-sandbox-test-none", "/tmp/gumbel-sandbox-test-other") == 0 || errno == ENOENT;
 }
 
 static bool forks(void) {
@@ -97,10 +134,18 @@ static bool can_within(bool (*action)(void), const cli_sandbox_needs *needs, boo
     return WEXITSTATUS(status) == 1;
 }
 
-/* Where the kernel or the build has no seccomp nothing is refused. */
 static void skip_without_seccomp(void) {
-    if (can_within(forks, &(cli_sandbox_needs){0}, false))
+    const uint32_t action = SECCOMP_RET_ERRNO;
+    if (!cli_has_sandbox || syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) != 0)
         skip();
+}
+
+static int open_sockets(void **state) {
+    (void)state;
+    const struct sockaddr_in here = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    return bind(listener, (const struct sockaddr *)&here, sizeof here) != 0 || listen(listener, 1) != 0 ||
+           socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0;
 }
 
 static const struct {
@@ -112,7 +157,14 @@ static const struct {
     {"create", creates, false, false, false, true},
     {"remove", removes, false, false, false, true},
     {"connect", connects, false, false, false, false},
-    {"tell systemd", tells_systemd, false, true, false, false},
+    {"rename", renames, false, false, false, true},
+    {"connect locally", connects_locally, false, false, false, false},
+    {"connect by sending", connects_by_sending, false, false, false, false},
+    {"connect by a message", connects_by_message, false, false, false, false},
+    {"answer", answers, false, true, false, false},
+    {"own a descriptor", owns_descriptors, false, false, false, false},
+    {"type at a terminal", types_at_terminals, false, false, false, false},
+    {"trace", traces, false, false, false, false},
     {"fork", forks, false, false, false, false},
     {"execute", executes, false, false, false, false},
     {"signal others", signals_others, false, false, false, false},
@@ -161,5 +213,5 @@ int main(void) {
         cmocka_unit_test(test_off),
         cmocka_unit_test(test_socket_file),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, open_sockets, NULL);
 }
