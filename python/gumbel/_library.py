@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import functools
+import itertools
 import json
 import logging
 import os
 import pathlib
 import sys
+import threading
+import time
 import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -102,25 +107,98 @@ class Memory:
         return self.keep(ffi.new("char[]", name))
 
 
+callback = threading.local()
+"""``is_running`` is true in a thread that is within a callback of a scheduler."""
+
+owned: dict[int, tuple[int, str, Any]] = {}
+"""What was not given back yet, in the order of its making: the process that made it, its kind, its pointer."""
+
+in_use: dict[int, tuple[int, object]] = {}
+"""Who is within a call that others must not pull something from under: the thread, and the engine it uses.
+
+Where an interrupt loses the end of a call its entry stays: it tells what may be, and nothing waits for it for ever."""
+
+_serials = itertools.count()
+_EXIT_SECONDS = 10.0
+
+
+class Exit:
+    """Whether Python exits, from when on nothing begins."""
+
+    has_begun = False
+
+
 class Owned:
     """A pointer of the library, given back by close(), when nobody refers to it, or when Python exits.
 
-    ``needs`` are the objects that have to live longer: the finalizer refers to them."""
+    ``needs`` are the objects that have to live longer: the pointer refers to them until it is given back."""
 
-    def __init__(self, pointer: Any, destroy: Callable[[Any], None], *needs: Any) -> None:
-        self.pointer = pointer
-        self.close = weakref.finalize(self, Owned._destroy, pointer, destroy, needs)
+    def __init__(self, kind: str, pointer: Any, destroy: Callable[[Any], None], needs: tuple[Any, ...]) -> None:
+        # Python code may be interrupted at any place, and cffi calls this once, without any.
+        ending: Any = functools.partial(destroy)
+        ending.needs = needs
+        self.pointer = ffi.gc(pointer, ending)
+        self._serial = next(_serials)
+        owned[self._serial] = os.getpid(), kind, self.pointer
+        weakref.finalize(self, _give_back, self._serial).atexit = False
 
-    @staticmethod
-    def _destroy(pointer: Any, destroy: Callable[[Any], None], needs: tuple[Any, ...]) -> None:
-        destroy(pointer)
+    def close(self) -> None:
+        _give_back(self._serial)
+
+
+def _give_back(serial: int) -> None:
+    """What an interrupt leaves here is given back when Python exits."""
+    made = owned.get(serial)
+    if made is None or made[0] != os.getpid():
+        return  # the threads of its engine are not in a process forked off, which would wait for them
+    if getattr(callback, "is_running", False):
+        # The garbage collector may come here on a scheduler's own thread, which cannot end itself.
+        with contextlib.suppress(RuntimeError):  # Python exits
+            threading.Thread(target=_give_back, args=(serial,)).start()
+        return
+    key = object()
+    in_use[id(key)] = threading.get_ident(), None
+    try:
+        if not Exit.has_begun:
+            ffi.release(made[2])
+            owned.pop(serial, None)
+    finally:
+        in_use.pop(id(key), None)
+
+
+def _others_are_within() -> bool:
+    alive = {thread.ident for thread in threading.enumerate()} - {threading.get_ident()}
+    return any(thread in alive for thread, _ in list(in_use.values()))
+
+
+@atexit.register
+def _exit() -> None:
+    """Ends the threads of the library, which must not call a Python that is gone; the rest goes with the process."""
+    Exit.has_begun = True
+    end = time.monotonic() + _EXIT_SECONDS
+    try:
+        while (is_used := _others_are_within()) and time.monotonic() < end:
+            time.sleep(0.001)
+        for serial in sorted(owned, reverse=True):
+            process, kind, pointer = owned[serial]
+            if not is_used and process == os.getpid() and kind in ("session", "engine", "scheduler"):
+                ffi.release(pointer)
+    finally:
+        for _, _, pointer in list(owned.values()):
+            ffi.gc(pointer, None)
 
 
 def create(kind: str, *arguments: Any, needs: tuple[Any, ...] = (), verb: str = "create", end: str = "destroy") -> Owned:
     """What gumbel_KIND_create makes."""
     result = ffi.new(f"gumbel_{kind} **")
-    check(getattr(lib, f"gumbel_{kind}_{verb}"), *arguments, result)
-    return Owned(result[0], getattr(lib, f"gumbel_{kind}_{end}"), *needs)
+    destroy = getattr(lib, f"gumbel_{kind}_{end}")
+    try:
+        check(getattr(lib, f"gumbel_{kind}_{verb}"), *arguments, result)
+    except BaseException:
+        if result[0]:  # an interrupt, once it was made
+            destroy(result[0])
+        raise
+    return Owned(kind, result[0], destroy, needs)
 
 
 def written(call: Callable[[Any, Any], Any]) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gumbel._errors import ArgumentError, UnsupportedError
 from gumbel._library import Memory, Owned, check, create, export_library, ffi, lib, log, struct, text_of
-from gumbel._requests import Engine, Grammars, check_names
+from gumbel._requests import Engine, Use, check_names
 from gumbel._streams import AsyncStream, ChatShape, Stream, TextShape
 from gumbel._types import Answer, Delta, Info, Piece, Reply
 
@@ -29,14 +29,13 @@ class Model:
     """A program on an engine, which answers requests of any number of threads and tasks at once.
 
     Made by open(). close(), a with statement, its last reference or the end of Python end it: what is under way
-    ends with CancelledError, and later calls raise ArgumentError. Do not use it in a process forked off."""
+    ends with CancelledError, and later calls raise ArgumentError. In a process forked off, calls raise ArgumentError."""
 
     def __init__(self, engine: Engine, info: Info) -> None:
         self._engine = engine
-        self._grammars = Grammars()
         self._stepping = threading.Lock()
         self._info = info
-        self._finalizer = weakref.finalize(self, engine.close)
+        weakref.finalize(self, engine.close).atexit = False
 
     @property
     def info(self) -> Info:
@@ -44,8 +43,9 @@ class Model:
         return self._info
 
     def close(self) -> None:
-        """Ends the engine, once the calls that are submitting have returned. May be called again."""
-        self._finalizer()
+        """Ends the engine, and what is under way; where other threads are just submitting, when they have. May be
+        called again. The program's file may be changed then, unless a chat's stream has not ended that still has a name."""
+        self._engine.close()
 
     def __enter__(self) -> Model:
         return self
@@ -62,16 +62,16 @@ class Model:
     def tokenize(self, text: str, *, add_special: bool = True, parse_special: bool = False) -> list[int]:
         """The ids of a text. add_special puts around it what the model expects (bos), as generate does;
         parse_special makes special tokens of what spells them."""
-        with self._engine as engine:
+        with self._engine.use() as engine:
             return engine.encode(text, add_special, parse_special)
 
     def detokenize(self, tokens: Sequence[int], *, show_special: bool = False) -> str:
         """The text of ids; special tokens give none unless they are to be shown."""
         text, length = ffi.new("char **"), ffi.new("size_t *")
         pieces: list[bytes] = []
-        with self._engine as engine:
-            needs = (engine.tokenizer,)
-            detokenizer = create("detokenizer", engine.need_tokenizer(), show_special, needs=needs)
+        with self._engine.use() as engine:
+            tokenizer = engine.need_tokenizer()
+            detokenizer = create("detokenizer", tokenizer, show_special, needs=(engine.tokenizer,))
             for token in Memory().tokens(tokens, "tokens"):
                 check(lib.gumbel_detokenize, detokenizer.pointer, token, text, length)
                 pieces.append(ffi.buffer(text[0], length[0])[:] if length[0] else b"")
@@ -121,13 +121,13 @@ class Model:
 
     def _text(self, prompt: Prompt, options: Mapping[str, Any]) -> TextShape:
         check_names(options, is_chat=False)
-        return TextShape(self._engine, self._grammars, options, prompt)
+        return TextShape(self._engine, options, prompt)
 
     def _chat(self, messages: Messages, options: Mapping[str, Any]) -> ChatShape:
         check_names(options, is_chat=True)
         if not isinstance(messages, str):
             messages = list(messages)
-        return ChatShape(self._engine, self._grammars, options, messages)
+        return ChatShape(self._engine, options, messages)
 
     # ---- Logits -------------------------------------------------------------------------------------------
 
@@ -139,7 +139,7 @@ class Model:
         Raises ArgumentError, UnsupportedError, LimitError (more tokens than the context has positions)."""
         import numpy as np
 
-        with self._engine as engine:
+        with self._engine.use() as engine:
             if engine.scheduler:
                 raise UnsupportedError("the program gives no logits: export it with logits=True")
             ids = Memory().tokens(tokens, "tokens")
@@ -158,7 +158,7 @@ class Model:
                     session.close()
         return rows
 
-    def _step(self, engine: Engine, session: Owned, token: Any, row: npt.NDArray[np.float32]) -> None:
+    def _step(self, engine: Use, session: Owned, token: Any, row: npt.NDArray[np.float32]) -> None:
         result = struct("result")
         request = struct("request", session=session.pointer, tokens=token, token_count=1, result=result)
         check(lib.gumbel_step, engine.engine.pointer, request, 1)

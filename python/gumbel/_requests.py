@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from gumbel._errors import ArgumentError, error_of
-from gumbel._library import Memory, Owned, check, create, ffi, lib, log, struct, text_of, utf8
+from gumbel._library import Exit, Memory, Owned, callback, check, create, ffi, in_use, lib, log, struct, text_of, utf8
 from gumbel._types import ChatOptions, Finish, GenerateOptions, Usage
 
 FINISHES: tuple[Finish, ...] = ("stop", "length", "context", "stop_string")
@@ -59,55 +60,84 @@ def _copy_usage(usage: Any) -> Usage:
 
 
 class Engine:
-    """A scheduler on its engine. Any thread may use it; close() waits for those that are submitting."""
+    """A scheduler on its engine. Any thread may use it.
+
+    It ends when the last who refers to its parts lets them go: itself, until it is closed, and calls under way.
+    There is no count of them that an interrupt could make wrong."""
 
     def __init__(self, program: Owned, tokenizer: Owned | None, engine: Owned, scheduler: Owned | None) -> None:
-        self.program = program
-        self.tokenizer = tokenizer
-        self.engine = engine
-        self.scheduler = scheduler
-        self._users = 0
-        self._is_closed = False
-        self._changed = threading.Condition()
-
-    def __enter__(self) -> Engine:
-        with self._changed:
-            if self._is_closed:
-                raise ArgumentError("the model is closed")
-            self._users += 1
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with self._changed:
-            self._users -= 1
-            self._changed.notify_all()
+        self._process = os.getpid()
+        self._parts = [(program, tokenizer, Grammars(), engine, scheduler)]
 
     @property
     def is_closed(self) -> bool:
-        return self._is_closed
+        return not self._parts
+
+    def check_process(self) -> None:
+        if self._process != os.getpid():
+            raise ArgumentError("the model was opened by another process, which this one was forked off: open it here")
+
+    def use(self) -> Use:
+        """For a with statement around a call."""
+        return Use(self)
+
+    def parts(self) -> tuple[Owned, Owned | None, Grammars, Owned, Owned | None]:
+        self.check_process()
+        parts = list(self._parts)
+        if not parts or Exit.has_begun:
+            raise ArgumentError("the model is closed")
+        return parts[0]
 
     def close(self) -> None:
-        if getattr(_callback, "is_running", False):
-            # The garbage collector may come here on the scheduler's own thread, which cannot end itself.
-            threading.Thread(target=self.close).start()
+        """Ends it; where others are within a call, the last of them does."""
+        if self._process != os.getpid():
             return
-        with self._changed:
-            self._is_closed = True
-            while self._users:
-                self._changed.wait()
-        if self.scheduler:
-            self.scheduler.close()
-        self.engine.close()
+        try:
+            _, _, _, engine, scheduler = self._parts.pop()
+        except IndexError:
+            return  # closed before
+        if getattr(callback, "is_running", False) or any(of is self for _, of in list(in_use.values())):
+            return
+        # Here an interrupt that comes meanwhile is raised; a finalizer would swallow it.
+        if scheduler:
+            scheduler.close()
+        engine.close()
 
     def cancel(self, number: int) -> None:
-        with self._changed:
-            if self._is_closed or not self.scheduler:
-                return  # closing has cancelled it
-            self._users += 1
+        if self.is_closed or self._process != os.getpid():
+            return  # closing has cancelled it
         try:
-            lib.gumbel_scheduler_cancel(self.scheduler.pointer, number)
-        finally:
-            self.__exit__()
+            with self.use() as engine:
+                if engine.scheduler:
+                    lib.gumbel_scheduler_cancel(engine.scheduler.pointer, number)
+        except ArgumentError:
+            pass  # closed just now
+
+
+class Use:
+    """The parts of an engine, kept for a call."""
+
+    program: Owned
+    tokenizer: Owned | None
+    grammars: Grammars
+    engine: Owned
+    scheduler: Owned | None
+
+    def __init__(self, engine: Engine) -> None:
+        self._of = engine
+
+    def __enter__(self) -> Use:
+        in_use[id(self)] = threading.get_ident(), self._of  # before it looks whether the engine is closed
+        try:
+            self.program, self.tokenizer, self.grammars, self.engine, self.scheduler = self._of.parts()
+        except BaseException:
+            in_use.pop(id(self), None)
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        in_use.pop(id(self), None)
+        self.__dict__.clear()  # an exception may refer to the frame that has this
 
     def need_tokenizer(self) -> Any:
         if not self.tokenizer:
@@ -126,9 +156,6 @@ class Engine:
         return ffi.unpack(tokens, count[0]) if count[0] else []
 
 
-_callback = threading.local()
-"""``is_running`` is true in a thread that is within a callback of a scheduler."""
-
 _live: set[Request] = set()
 """Requests whose last event has not come: the library has their handles."""
 
@@ -143,8 +170,8 @@ class Request:
         self._number: int | None = None
         self._is_cancelled = False
 
-    def submit(self, submission: Any) -> None:
-        if not self._engine.scheduler:
+    def submit(self, engine: Use, submission: Any) -> None:
+        if not engine.scheduler:
             # The library's own words for a program without a sampler.
             raise error_of(
                 lib.GUMBEL_ERROR_UNSUPPORTED,
@@ -155,13 +182,17 @@ class Request:
         number = ffi.new("uint64_t *")
         _live.add(self)
         try:
-            check(lib.gumbel_scheduler_submit, self._engine.scheduler.pointer, submission, number)
+            check(lib.gumbel_scheduler_submit, engine.scheduler.pointer, submission, number)
         except BaseException:
             _live.discard(self)
             raise
         self._number = number[0]
         if self._is_cancelled:
             self.cancel()
+
+    def check_process(self) -> None:
+        """Raises in a process forked off, where no events come."""
+        self._engine.check_process()
 
     def cancel(self) -> None:
         """Ends it at the next step; nothing where it has ended. Safe in any thread, also before submit."""
@@ -178,11 +209,11 @@ class Request:
 
 @ffi.callback("gumbel_event_callback")  # type: ignore[untyped-decorator]
 def _hear(user: Any, event: Any) -> None:
-    _callback.is_running = True
+    callback.is_running = True
     try:
         ffi.from_handle(user).hear(event)
     finally:
-        _callback.is_running = False
+        callback.is_running = False
 
 
 # ---- What a request asks ----------------------------------------------------------------------------------
@@ -216,7 +247,7 @@ def _choose(name: str, value: str, names: Sequence[str]) -> int:
     return names.index(value)
 
 
-def _sampling(engine: Engine, options: Mapping[str, Any], memory: Memory) -> Any:
+def _sampling(engine: Use, options: Mapping[str, Any], memory: Memory) -> Any:
     sampling = memory.struct("sampling")
     check(lib.gumbel_sampling_defaults, engine.program.pointer, sampling)
     for name, value in options.items():
@@ -239,7 +270,7 @@ class Grammars:
         self._compiled: dict[tuple[Any, ...], Owned] = {}
         self._lock = threading.Lock()
 
-    def get(self, engine: Engine, key: tuple[Any, ...], options: Any) -> Owned:
+    def get(self, engine: Use, key: tuple[Any, ...], options: Any) -> Owned:
         with self._lock:
             grammar = self._compiled.pop(key, None)
         grammar = grammar or create("grammar", engine.need_tokenizer(), options, needs=(engine.tokenizer,))
@@ -250,7 +281,7 @@ class Grammars:
         return grammar
 
 
-def _grammar(engine: Engine, grammars: Grammars, options: Mapping[str, Any], memory: Memory) -> Owned | None:
+def _grammar(engine: Use, options: Mapping[str, Any], memory: Memory) -> Owned | None:
     """What the answer is held to; None: nothing."""
     given = [name for name in _GRAMMARS if options.get(name) not in (None, False)]
     if len(given) > 1:
@@ -283,7 +314,7 @@ def _grammar(engine: Engine, grammars: Grammars, options: Mapping[str, Any], mem
             made.tool_choice = lib.GUMBEL_TOOLS_REQUIRED
             made.tool_name = memory.text(choice, "tool_choice")
         key[2:] = text, choice
-    return grammars.get(engine, tuple(key), made)
+    return engine.grammars.get(engine, tuple(key), made)
 
 
 def stop_strings(options: Mapping[str, Any]) -> list[str]:
@@ -294,8 +325,7 @@ def stop_strings(options: Mapping[str, Any]) -> list[str]:
 
 
 def make_submission(
-    engine: Engine,
-    grammars: Grammars,
+    engine: Use,
     tokens: Iterable[int],
     branches: Sequence[int],
     options: Mapping[str, Any],
@@ -333,7 +363,7 @@ def make_submission(
     if branches:
         made.branch_positions = memory.keep(ffi.new("uint32_t[]", branches))
         made.branch_position_count = len(branches)
-    if grammar := _grammar(engine, grammars, options, memory):
+    if grammar := _grammar(engine, options, memory):
         made.grammar = memory.keep(grammar).pointer
         made.reasons = options.get("thinking") is True
     if (budget := options.get("reasoning_budget")) is not None:

@@ -10,7 +10,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from gumbel._errors import Error
 from gumbel._library import Memory, Owned, check, create, ffi, lib, struct, text_of, utf8, written
-from gumbel._requests import FINISHES, Engine, Event, Grammars, Request, make_submission, stop_strings
+from gumbel._requests import FINISHES, Engine, Event, Request, Use, make_submission, stop_strings
 from gumbel._types import Answer, Delta, Finish, Piece, Reply, ToolCall
 
 Item = TypeVar("Item", covariant=True)
@@ -28,16 +28,15 @@ class Shape(Protocol[Item, Whole]):
 
 
 class _Shape:
-    def __init__(self, engine: Engine, grammars: Grammars, options: Mapping[str, Any]) -> None:
+    def __init__(self, engine: Engine, options: Mapping[str, Any]) -> None:
         self.engine = engine
         self.options = options
-        self._grammars = grammars
         self._pieces: list[Piece] = []
         self._wants_logprobs = bool(options.get("logprobs") or options.get("top_logprobs"))
 
-    def _submit(self, request: Request, tokens: Iterable[int], branches: list[int]) -> None:
+    def _submit(self, request: Request, engine: Use, tokens: Iterable[int], branches: list[int]) -> None:
         memory = Memory()
-        request.submit(make_submission(self.engine, self._grammars, tokens, branches, self.options, memory))
+        request.submit(engine, make_submission(engine, tokens, branches, self.options, memory))
 
     def _note(self, event: Event) -> Piece:
         logprob = event.logprob if self._wants_logprobs else None
@@ -62,16 +61,16 @@ class _Shape:
 class TextShape(_Shape):
     """Pieces of text, and an answer."""
 
-    def __init__(self, engine: Engine, grammars: Grammars, options: Mapping[str, Any], prompt: Any) -> None:
-        super().__init__(engine, grammars, options)
+    def __init__(self, engine: Engine, options: Mapping[str, Any], prompt: Any) -> None:
+        super().__init__(engine, options)
         self._prompt = prompt
 
     def submit(self, request: Request) -> None:
-        with self.engine:
+        with self.engine.use() as engine:
             tokens = self._prompt
             if isinstance(tokens, str):
-                tokens = self.engine.encode(tokens, add_special=True, parse_special=False)
-            self._submit(request, tokens, [])
+                tokens = engine.encode(tokens, add_special=True, parse_special=False)
+            self._submit(request, engine, tokens, [])
 
     def add(self, event: Event) -> Iterable[Piece]:
         return () if event.is_last else (self._note(event),)
@@ -85,18 +84,18 @@ class ChatShape(_Shape):
 
     _TYPES = ("content", "reasoning", "tool_call", "other")  # by gumbel_part_type
 
-    def __init__(self, engine: Engine, grammars: Grammars, options: Mapping[str, Any], messages: Any) -> None:
-        super().__init__(engine, grammars, options)
+    def __init__(self, engine: Engine, options: Mapping[str, Any], messages: Any) -> None:
+        super().__init__(engine, options)
         self._messages = messages
         self._conversation: Owned | None = None
         self._reply: Any = None
         self._held: Event | None = None  # where stop strings may cut it, a token waits for the next event
 
     def submit(self, request: Request) -> None:
-        with self.engine:
-            tokenizer = self.engine.need_tokenizer()
+        with self.engine.use() as engine:
+            tokenizer = engine.need_tokenizer()
             memory = Memory()
-            conversation = create("conversation", tokenizer, needs=(self.engine.tokenizer,))
+            conversation = create("conversation", tokenizer, needs=(engine.tokenizer,))
             check(lib.gumbel_conversation_set_chat, conversation.pointer, self._chat(memory))
             messages = memory.json(self._messages, "messages")
             check(lib.gumbel_conversation_add_json, conversation.pointer, messages)
@@ -105,7 +104,7 @@ class ChatShape(_Shape):
             tokens = ffi.unpack(turn.tokens, turn.count)
             self._reply = lib.gumbel_conversation_reply(conversation.pointer)
             self._conversation = conversation
-            self._submit(request, tokens, [turn.stable] if turn.stable else [])
+            self._submit(request, engine, tokens, [turn.stable] if turn.stable else [])
 
     def _chat(self, memory: Memory) -> Any:
         options = self.options
@@ -219,6 +218,7 @@ class Stream(_Stream[Item, Whole], Iterator[Item]):
         shape.submit(self._request)
 
     def __next__(self) -> Item:
+        self._request.check_process()
         try:
             while not self._ready:
                 if self._ended:
@@ -256,6 +256,7 @@ class AsyncStream(_Stream[Item, Whole], AsyncIterator[Item]):
         super().__init__(owner, shape, engine, _deliver_to(self._loop, self._events))
 
     async def __anext__(self) -> Item:
+        self._request.check_process()
         try:
             if not self._has_begun:
                 self._has_begun = True

@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from typing import Any, ClassVar
 
 import gumbel
-from gumbel._library import ffi, text_of
+from gumbel._library import ffi, owned, text_of
 from gumbel._requests import SETTINGS
 
 CHECKPOINTS = pathlib.Path(os.environ.get("GUMBEL_MODELS") or pathlib.Path(__file__).parents[2] / "models")
@@ -307,11 +307,122 @@ class TestEnds(OfModels):
             thread.join(20)
         self.assertFalse(any(thread.is_alive() for thread in threads))
 
+    def open_kinds(self) -> list[str]:
+        return sorted(kind for _, kind, _ in list(owned.values()) if kind in ("program", "engine", "scheduler"))
+
     def test_a_forgotten_model_ends(self) -> None:
+        gc.collect()
+        before = self.open_kinds()
         stream = gumbel.open(self.paths["gemma4-tiny"], backend=BACKEND).stream("Once", **self.ENDLESS)
         next(stream)  # the stream keeps its model
+        gc.collect()
+        self.assertEqual(len(self.open_kinds()), len(before) + 3)
         del stream
         gc.collect()
+        self.assertEqual(self.open_kinds(), before)
+
+    @unittest.skipUnless(pathlib.Path("/proc/self/maps").exists(), "no /proc")
+    def test_closing_lets_the_file_go(self) -> None:
+        path = pathlib.Path(self.folder.name, "closed.gumbel")
+        path.write_bytes(pathlib.Path(self.paths["gemma4-tiny"]).read_bytes())
+        with gumbel.open(path, backend=BACKEND) as model:
+            model.chat(HELLO, max_new_tokens=4)
+            model.generate("Yes?", choices=["yes", "no"])
+            self.assertTrue(path.name in pathlib.Path("/proc/self/maps").read_text())
+        self.assertFalse(path.name in pathlib.Path("/proc/self/maps").read_text())
+
+    def run_python(self, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        program = textwrap.dedent(program)
+        return subprocess.run(
+            [sys.executable, "-c", program, self.paths["gemma4-tiny"], BACKEND, *arguments],
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+
+    def test_interrupts_at_any_moment(self) -> None:
+        program = """
+            import gumbel, random, signal, sys, time
+            signal.signal(signal.SIGALRM, signal.default_int_handler)
+            random.seed(int(sys.argv[3]))
+            end = time.monotonic() + 3
+            interrupts = 0
+            def ask():
+                with gumbel.open(sys.argv[1], backend=sys.argv[2], threads=1) as model:
+                    while True:
+                        signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-6, 2e-3))
+                        model.tokenize("Once")
+                        next(model.stream("Once", ignore_stop=True))
+                        for _ in range(20):
+                            model.tokenize("upon")
+            while time.monotonic() < end:
+                try:
+                    ask()
+                except KeyboardInterrupt:
+                    interrupts += 1
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            with gumbel.open(sys.argv[1], backend=sys.argv[2]) as model:
+                assert model.generate("Once", seed=1, max_new_tokens=4).tokens
+            print("ended" if interrupts > 100 else interrupts)
+            """
+        for seed in range(2):
+            made = self.run_python(program, str(seed))
+            self.assertEqual((made.returncode, made.stdout), (0, "ended\n"), made.stderr[-2000:])
+
+    def test_an_interrupted_use_hinders_no_end(self) -> None:
+        """Where the end of a call is lost, for which the moments above are too rare."""
+        program = """
+            import gumbel, sys
+            model = gumbel.open(sys.argv[1], backend=sys.argv[2])
+            lost = model._engine.use() if hasattr(model._engine, "use") else model._engine
+            lost.__enter__()
+            model.close()
+            try:
+                model.tokenize("Once")
+            except gumbel.ArgumentError:
+                print("closed")
+            """
+        made = self.run_python(program)
+        self.assertEqual((made.returncode, made.stdout, made.stderr), (0, "closed\n", ""))
+
+    @unittest.skipUnless(hasattr(os, "fork"), "no fork")
+    def test_a_process_forked_off(self) -> None:
+        program = """
+            import gumbel, os, sys, threading
+            model = gumbel.open(sys.argv[1], backend=sys.argv[2], threads=1)
+            stream = model.stream("Once", ignore_stop=True, seed=1)
+            chat = model.chat_stream([{"role": "user", "content": "Hello!"}], ignore_stop=True)
+            next(stream)
+            child = os.fork()
+            if child == 0:
+                for use in (lambda: model.generate("Once"), lambda: model.tokenize("Once"), lambda: next(stream)):
+                    try:
+                        use()
+                    except gumbel.ArgumentError as error:
+                        assert "process" in str(error), error
+                    else:
+                        sys.exit(3)
+                stream.close()
+                del stream, chat
+                if len(sys.argv) > 3:
+                    with gumbel.open(sys.argv[1], backend=sys.argv[2]) as own:
+                        own.generate("Once", max_new_tokens=4)
+                    model.close()
+                sys.exit(0)
+            for _ in range(500):
+                ended, status = os.waitpid(child, os.WNOHANG)
+                if ended:
+                    break
+                threading.Event().wait(0.02)
+            else:
+                os.kill(child, 9)
+                sys.exit("the child hangs")
+            print("child", os.waitstatus_to_exitcode(status))
+            next(stream)
+            """
+        for more in ((), ("close",)) if BACKEND == "cpu" else ((),):
+            made = self.run_python(program, *more)
+            self.assertEqual((made.returncode, made.stdout, made.stderr), (0, "child 0\n", ""))
 
     def test_python_exits_while_answers_are_under_way(self) -> None:
         program = textwrap.dedent(
