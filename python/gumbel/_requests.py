@@ -55,6 +55,13 @@ def _copy_event(event: Any) -> Event:
     )
 
 
+def _failure(error: BaseException) -> Event:
+    """What a waiter gets where its event could not be delivered."""
+    if not isinstance(error, Exception):
+        error = RuntimeError(f"{type(error).__name__} while an event was delivered")
+    return Event("", -1, 0, 0.0, (), None, -1, None, 0, error)
+
+
 def _copy_usage(usage: Any) -> Usage:
     return Usage(**{field.name: getattr(usage, field.name) for field in dataclasses.fields(Usage)})
 
@@ -167,8 +174,9 @@ class Request:
         self._engine = engine
         self._deliver = deliver
         self._handle = ffi.new_handle(self)
-        self._number: int | None = None
+        self._number = ffi.new("uint64_t *")  # 0 until the library has queued the request
         self._is_cancelled = False
+        self._has_failed = False
 
     def submit(self, engine: Use, submission: Any) -> None:
         if not engine.scheduler:
@@ -179,14 +187,13 @@ class Request:
             )
         submission.callback = _hear
         submission.user = self._handle
-        number = ffi.new("uint64_t *")
         _live.add(self)
         try:
-            check(lib.gumbel_scheduler_submit, engine.scheduler.pointer, submission, number)
-        except BaseException:
-            _live.discard(self)
-            raise
-        self._number = number[0]
+            check(lib.gumbel_scheduler_submit, engine.scheduler.pointer, submission, self._number)
+        finally:
+            # An interrupt may be raised once the request is queued, whose events need the handle.
+            if not self._number[0]:
+                _live.discard(self)
         if self._is_cancelled:
             self.cancel()
 
@@ -197,14 +204,21 @@ class Request:
     def cancel(self) -> None:
         """Ends it at the next step; nothing where it has ended. Safe in any thread, also before submit."""
         self._is_cancelled = True
-        if self._number is not None and self in _live:
-            self._engine.cancel(self._number)
+        if self._number[0] and self in _live:
+            self._engine.cancel(self._number[0])
 
     def hear(self, event: Any) -> None:
-        copied = _copy_event(event)
-        if copied.is_last:
-            _live.discard(self)
-        self._deliver(copied)
+        try:
+            if not self._has_failed:
+                self._deliver(_copy_event(event))
+        except BaseException as error:
+            # Raised here it would reach nobody, and who waits would wait for ever.
+            self._has_failed = True
+            self._deliver(_failure(error))
+            self.cancel()
+        finally:
+            if event.type != lib.GUMBEL_EVENT_TOKEN:
+                _live.discard(self)
 
 
 @ffi.callback("gumbel_event_callback")  # type: ignore[untyped-decorator]

@@ -16,10 +16,12 @@ import tempfile
 import textwrap
 import threading
 import unittest
+import unittest.mock
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
 import gumbel
+from gumbel import _requests
 from gumbel._library import ffi, owned, text_of
 from gumbel._requests import SETTINGS
 
@@ -384,6 +386,70 @@ class TestEnds(OfModels):
             """
         made = self.run_python(program)
         self.assertEqual((made.returncode, made.stdout, made.stderr), (0, "closed\n", ""))
+
+    def test_an_interrupt_once_the_request_is_queued(self) -> None:
+        """The handle lives until the last event, which would use it otherwise: a crash, so in another process."""
+        program = """
+            import gc, gumbel, sys, threading
+            from gumbel import _requests
+            check = _requests.check
+            def interrupted(function, *arguments):
+                check(function, *arguments)
+                if function == _requests.lib.gumbel_scheduler_submit:
+                    raise KeyboardInterrupt
+            with gumbel.open(sys.argv[1], backend=sys.argv[2]) as model:
+                _requests.check = interrupted
+                for _ in range(8):
+                    try:
+                        model.generate("Once", ignore_stop=True)
+                    except KeyboardInterrupt:
+                        pass
+                    gc.collect()
+                _requests.check = check
+                for _ in range(4):
+                    model.generate("Once", max_new_tokens=4, seed=1, deadline=20)
+                for _ in range(1000):
+                    if not _requests._live:
+                        break
+                    threading.Event().wait(0.01)
+                print("cancelled" if not _requests._live else "live")
+            """
+        made = self.run_python(program)
+        self.assertEqual((made.returncode, made.stdout, made.stderr), (0, "cancelled\n", ""))
+
+    def test_an_event_that_cannot_be_delivered(self) -> None:
+        copy = _requests._copy_event
+
+        def fail(count: int) -> Any:
+            left = [count]
+
+            def copy_or_fail(event: Any) -> Any:
+                left[0] -= 1
+                if left[0] < 0:
+                    raise MemoryError("no memory for an event")
+                return copy(event)
+
+            return unittest.mock.patch.object(_requests, "_copy_event", copy_or_fail)
+
+        for count in (0, 3):
+            with self.subTest(count=count), fail(count):
+                found: list[BaseException] = []
+
+                def ask(found: list[BaseException] = found) -> None:
+                    for use in (
+                        lambda: self.gemma.generate("Once", **self.ENDLESS),
+                        lambda: asyncio.run(self.gemma.achat(HELLO, **self.ENDLESS)),
+                    ):
+                        try:
+                            use()
+                        except BaseException as error:
+                            found.append(error)
+
+                thread = threading.Thread(target=ask, daemon=True)
+                thread.start()
+                thread.join(20)
+                self.assertEqual([type(error) for error in found], [MemoryError, MemoryError])
+        self.wait_until_idle(self.gemma)
 
     @unittest.skipUnless(hasattr(os, "fork"), "no fork")
     def test_a_process_forked_off(self) -> None:
