@@ -208,7 +208,8 @@ class _Stream(Generic[Item, Whole]):
 
 
 class Stream(_Stream[Item, Whole], Iterator[Item]):
-    """An answer's items as they come. Leaving the loop, close() or the end of a with statement cancels what is left.
+    """An answer's items as they come. The end of a with statement, close(), or its last reference cancel what is left:
+    leaving a loop does while nothing else refers to the stream.
 
     Of one thread at a time. Raises what ends the answer: CancelledError, DeadlineError, NumericError, BackendError."""
 

@@ -242,6 +242,27 @@ class TestEnds(OfModels):
         with self.assertRaises(gumbel.Error):
             _ = stream.result
 
+    def test_with_cancels_where_a_name_is_kept(self) -> None:
+        async def leave() -> None:
+            stream = self.gemma.astream("Once", **self.ENDLESS)
+            async with stream:
+                async for _ in stream:
+                    break
+            with self.assertRaises(StopAsyncIteration):
+                await anext(stream)
+
+        stream = self.gemma.stream("Once", **self.ENDLESS)
+        for _ in stream:
+            break
+        next(stream)  # it goes on, as docs/python.md says
+        with stream:
+            for _ in stream:
+                break
+        with self.assertRaises(StopIteration):
+            next(stream)
+        asyncio.run(leave())
+        self.wait_until_idle(self.gemma)
+
     def test_a_cancelled_task_cancels_its_request(self) -> None:
         async def ask() -> None:
             tasks = [asyncio.create_task(self.gemma.agenerate("Once", **self.ENDLESS)) for _ in range(8)]
