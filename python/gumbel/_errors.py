@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from typing import ClassVar
 
 
@@ -19,9 +21,14 @@ class ArgumentError(Error, ValueError):
 
 
 class FileError(Error, OSError):
-    """The system refused a file operation."""
+    """The system refused a file operation. Where a file is missing it is a FileNotFoundError too, and where it may
+    not be used a PermissionError; errno is the system's number, None where the library names none."""
 
     status = 2
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.errno = _errno_of(message)
 
 
 class FormatError(Error, ValueError):
@@ -72,9 +79,26 @@ class DeadlineError(Error, TimeoutError):
     status = 10
 
 
+class MissingFileError(FileError, FileNotFoundError):
+    """A FileError with ENOENT."""
+
+
+class ForbiddenFileError(FileError, PermissionError):
+    """A FileError with EACCES or EPERM."""
+
+
+def _errno_of(message: str) -> int | None:
+    """The library tells the system's words, not its number."""
+    return next((code for code in errno.errorcode if message.endswith(f": {os.strerror(code)}")), None)
+
+
 _BY_STATUS = {kind.status: kind for kind in Error.__subclasses__()}
+_BY_ERRNO = {errno.ENOENT: MissingFileError, errno.EACCES: ForbiddenFileError, errno.EPERM: ForbiddenFileError}
 
 
 def error_of(status: int, message: str) -> Error:
     """The exception for a status of the library."""
-    return _BY_STATUS.get(status, Error)(message)
+    kind = _BY_STATUS.get(status, Error)
+    if kind is FileError:
+        kind = _BY_ERRNO.get(_errno_of(message) or 0, FileError)
+    return kind(message)

@@ -91,11 +91,15 @@ class Memory:
             return self.text(value, what)
         return self.text(json.dumps(value), what)
 
-    def tokens(self, tokens: Iterable[int], what: str) -> Any:
+    def array(self, kind: str, values: Iterable[Any], refusal: str) -> Any:
+        """An array of the library; refusal is what to say of a number that does not fit into it."""
         try:
-            return self.keep(ffi.new("int32_t[]", list(tokens)))
+            return self.keep(ffi.new(f"{kind}[]", list(values)))
         except OverflowError:
-            raise ArgumentError(f"{what} has a number that is no token id") from None
+            raise ArgumentError(refusal) from None
+
+    def tokens(self, tokens: Iterable[int], what: str) -> Any:
+        return self.array("int32_t", tokens, f"{what} has a number that is no token id")
 
     def struct(self, kind: str, /, **fields: Any) -> Any:
         return self.keep(struct(kind, **fields))

@@ -211,7 +211,8 @@ def open(
         log=log,
     )
     if devices:
-        options.devices, options.device_count = memory.keep(ffi.new("int[]", list(devices))), len(devices)
+        numbers = memory.array("int", devices, "devices has a number that no device has")
+        options.devices, options.device_count = numbers, len(numbers)
     engine = create("engine", program.pointer, options, needs=(program,))
     scheduler = None
     if facts.use_sampling:

@@ -255,6 +255,17 @@ def check_names(options: Mapping[str, Any], is_chat: bool) -> None:
             raise ArgumentError(f"there is no option {name!r}; there are {', '.join(sorted(known))}")
 
 
+_SEVERAL = ("stop", "stop_tokens", "predicted", "choices", "tools")
+
+
+def hold(options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The options as they are now; an iterator among them gives its items only once."""
+    return {
+        name: list(value) if name in _SEVERAL and isinstance(value, Iterable) and not isinstance(value, str) else value
+        for name, value in options.items()
+    }
+
+
 def _choose(name: str, value: str, names: Sequence[str]) -> int:
     if value not in names:
         raise ArgumentError(f"{name} is one of {', '.join(names)}, not {value!r}")
@@ -270,8 +281,9 @@ def _sampling(engine: Use, options: Mapping[str, Any], memory: Memory) -> Any:
     if (penalized := options.get("penalized")) is not None:
         sampling.penalized = _choose("penalized", penalized, _PENALIZED)
     if bias := options.get("bias"):
-        entries = memory.keep(ffi.new("gumbel_bias[]", [{"token": t, "value": v} for t, v in bias.items()]))
-        sampling.bias, sampling.bias_count = entries, len(bias)
+        pairs = [{"token": token, "value": value} for token, value in bias.items()]
+        entries = memory.array("gumbel_bias", pairs, "bias has a number that is no token id")
+        sampling.bias, sampling.bias_count = entries, len(entries)
     return sampling
 
 
@@ -363,7 +375,10 @@ def make_submission(
     made.show_special = bool(options.get("show_special"))
     made.include_stop_string = bool(options.get("include_stop"))
     made.no_prefix_cache = options.get("prefix_cache") is False
-    made.priority = options.get("priority") or 0
+    priority = options.get("priority") or 0
+    if not -(2**31) <= priority < 2**31:
+        raise ArgumentError(f"priority is within -2^31 .. 2^31 - 1, not {priority}")
+    made.priority = priority
     if (deadline := options.get("deadline")) is not None:
         made.deadline_seconds = max(deadline, 1e-9)  # 0 is none for the library
     if strings := stop_strings(options):
@@ -372,8 +387,8 @@ def make_submission(
         made.stop_strings = memory.keep(ffi.new("char *[]", pointers))
         made.stop_string_count = len(strings)
     if stop_tokens := options.get("stop_tokens"):
-        made.stop_tokens = memory.tokens(stop_tokens, "stop_tokens")
-        made.stop_token_count = len(stop_tokens)
+        made.stop_tokens = ends = memory.tokens(stop_tokens, "stop_tokens")
+        made.stop_token_count = len(ends)
     if branches:
         made.branch_positions = memory.keep(ffi.new("uint32_t[]", branches))
         made.branch_position_count = len(branches)
@@ -385,8 +400,8 @@ def make_submission(
     if predicted := options.get("predicted"):
         if isinstance(predicted, str):
             predicted = engine.encode(predicted, add_special=False, parse_special=False)
-        made.predicted_tokens = memory.tokens(predicted, "predicted")
-        made.predicted_count = len(predicted)
+        made.predicted_tokens = guesses = memory.tokens(predicted, "predicted")
+        made.predicted_count = len(guesses)
     return made
 
 

@@ -10,7 +10,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from gumbel._errors import Error
 from gumbel._library import Memory, Owned, check, create, ffi, lib, struct, text_of, utf8, written
-from gumbel._requests import FINISHES, Engine, Event, Request, Use, make_submission, stop_strings
+from gumbel._requests import FINISHES, Engine, Event, Request, Use, hold, make_submission, stop_strings
 from gumbel._types import Answer, Delta, Finish, Piece, Reply, ToolCall
 
 Item = TypeVar("Item", covariant=True)
@@ -30,7 +30,7 @@ class Shape(Protocol[Item, Whole]):
 class _Shape:
     def __init__(self, engine: Engine, options: Mapping[str, Any]) -> None:
         self.engine = engine
-        self.options = options
+        self.options = hold(options)
         self._pieces: list[Piece] = []
         self._wants_logprobs = bool(options.get("logprobs") or options.get("top_logprobs"))
 

@@ -6,10 +6,12 @@ GUMBEL_BACKEND the backend that runs them, cpu unless it says otherwise."""
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import json
 import os
 import pathlib
+import pickle
 import subprocess
 import sys
 import tempfile
@@ -546,6 +548,9 @@ class TestErrors(OfModels):
             ({"stop_tokens": [10**12]}, "token"),
             ({"top_logprobs": 1000}, "top_logprobs|log-prob"),
             ({"bias": {999999: 1.0}}, "bias|999999"),
+            ({"bias": {2**40: 1.0}}, "bias"),
+            ({"priority": 2**40}, "priority"),
+            ({"priority": -(2**31) - 1}, "priority"),
         ]
         for options, words in bad:
             with self.subTest(options=options), self.assertRaisesRegex(gumbel.ArgumentError, words):
@@ -565,6 +570,24 @@ class TestErrors(OfModels):
         with self.assertRaisesRegex(gumbel.ArgumentError, "tools"):
             self.gemma.chat(HELLO, tool_choice="required")
 
+    def test_iterators(self) -> None:
+        for model in self.each():
+            greedy: dict[str, Any] = {"temperature": 0, "max_new_tokens": 20}
+            whole = model.generate("Once upon", **greedy)
+            several: dict[str, Any] = {"stop_tokens": iter([whole.tokens[2]])}
+            cut = model.generate("Once upon", **several, **greedy)
+            self.assertLess(len(cut.tokens), 20)
+            self.assertEqual(cut.finish, "stop")
+            several = {"predicted": iter(whole.tokens)}
+            predicted = model.generate("Once upon", **several, **greedy)
+            self.assertEqual(predicted.tokens, whole.tokens)
+            text = whole.text[2:5]
+            several = {"stop": iter([text])}
+            cut = model.generate("Once upon", **several, **greedy)
+            self.assertEqual(cut.stop_string, text)
+            several = {"choices": iter(["yes", "no"])}
+            self.assertIn(model.generate("Yes?", **several, seed=2).text, ("yes", "no"))
+
     def test_a_class_for_each_status(self) -> None:
         statuses = {int(value) for value in ffi.typeof("gumbel_status").elements}
         self.assertEqual({kind.status for kind in gumbel.Error.__subclasses__()} | {0}, statuses)
@@ -573,6 +596,17 @@ class TestErrors(OfModels):
         with self.assertRaises(OSError) as caught:
             gumbel.open(f"{self.folder.name}/missing.gumbel")
         self.assertEqual(caught.exception.status, 2)  # type: ignore[attr-defined]
+        self.assertEqual(caught.exception.errno, errno.ENOENT)
+        self.assertIsInstance(caught.exception, FileNotFoundError)
+        self.assertIsInstance(caught.exception, gumbel.FileError)
+        self.assertIn("missing.gumbel", str(caught.exception))
+        again = pickle.loads(pickle.dumps(caught.exception))
+        self.assertEqual((type(again), str(again)), (type(caught.exception), str(caught.exception)))
+        with self.assertRaises(gumbel.FileError) as within:
+            gumbel.open(f"{__file__}/x.gumbel")
+        self.assertEqual(within.exception.errno, errno.ENOTDIR)
+        with self.assertRaises(gumbel.ArgumentError):
+            gumbel.open(self.paths[NAMES[0]], devices=[2**40])
         with self.assertRaises(gumbel.FormatError):
             gumbel.open(__file__)
         with self.assertRaises(gumbel.Error):
