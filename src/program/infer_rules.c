@@ -150,13 +150,19 @@ static gumbel_status attention(const gb_op_info *op, const gb_operand_type *oper
     return cache_rotation(op, GB_ATTRIBUTE_VALUE_ROTATION, node, &operands[6].type, error);
 }
 
-/* Which key head a value head has is a choice of two. */
+static gumbel_status choice_of_two(const gb_op_info *op, const gb_node *node, gb_attribute_key key,
+                                   gumbel_error *error) {
+    const int64_t choice = gb_node_int(node, key);
+    if (choice > 1)
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: %s = %lld, expected 0 or 1", op->name,
+                       gb_attribute_name(key), (long long)choice);
+    return GUMBEL_OK;
+}
+
 static gumbel_status gated_delta(const gb_op_info *op, const gb_operand_type *operands, const gb_node *node,
                                  gumbel_error *error) {
-    int64_t tiled = gb_node_int(node, GB_ATTRIBUTE_TILED);
-    if (tiled > 1)
-        return gb_fail(error, GUMBEL_ERROR_FORMAT, "gated_delta: tiled = %lld, expected 0 or 1",
-                       (long long)tiled);
+    GB_TRY(choice_of_two(op, node, GB_ATTRIBUTE_TILED, error));
+    GB_TRY(choice_of_two(op, node, GB_ATTRIBUTE_CORRECTS, error));
     return head_groups(op, "value", &operands[2].type.shape, &operands[1].type.shape, error);
 }
 
@@ -204,15 +210,14 @@ static gumbel_status expert_count(const gb_op_info *op, int64_t experts, gumbel_
     return GUMBEL_OK;
 }
 
-static gumbel_status route_top_k(const gb_op_info *op, const gb_operand_type *operands, const gb_node *node,
-                                 gb_type *results, gumbel_error *error) {
+static gumbel_status route(const gb_op_info *op, const gb_operand_type *operands, const gb_node *node,
+                           gb_type *results, gumbel_error *error) {
     const gb_shape *logits = &operands[0].type.shape;
     int64_t count = gb_node_int(node, GB_ATTRIBUTE_COUNT);
     GB_TRY(expert_count(op, logits->dims[1], error));
     if (count < 1 || count > logits->dims[1])
-        return gb_fail(error, GUMBEL_ERROR_FORMAT,
-                       "route_top_k: count = %lld, expected 1 to the %lld experts", (long long)count,
-                       (long long)logits->dims[1]);
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: count = %lld, expected 1 to the %lld experts",
+                       op->name, (long long)count, (long long)logits->dims[1]);
     gb_shape shape = {.rank = 2, .dims = {logits->dims[0], count}};
     results[0] = (gb_type){GB_I32, shape};
     results[1] = (gb_type){GB_F32, shape};
@@ -234,6 +239,14 @@ static gumbel_status expert_linear(const gb_op_info *op, const gb_operand_type *
                        gb_type_text(&operands[0].type, x_text),
                        gb_type_text(&operands[2].type, experts_text));
     *result = (gb_type){GB_F32, {.rank = 3, .dims = {x->dims[0], experts->dims[1], weight->dims[1]}}};
+    return GUMBEL_OK;
+}
+
+static gumbel_status scale_columns(const gb_operand_type *operands, gumbel_error *error) {
+    const int64_t columns = operands[0].type.shape.dims[1], factors = operands[1].type.shape.dims[0];
+    if (columns % factors != 0)
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "scale_columns: %lld factors do not divide %lld columns",
+                       (long long)factors, (long long)columns);
     return GUMBEL_OK;
 }
 
@@ -318,12 +331,15 @@ static gumbel_status op_rule(const gb_op_info *op, const gb_operand_type *operan
     case GB_OP_GATED_DELTA:
         return gated_delta(op, operands, node, error);
     case GB_OP_ROUTE_TOP_K:
-        return route_top_k(op, operands, node, results, error);
+    case GB_OP_ROUTE_SIGMOID:
+        return route(op, operands, node, results, error);
     case GB_OP_EXPERT_LINEAR:
         GB_TRY(activation_of(op, &operands[1], node, error));
         return expert_linear(op, operands, &results[0], error);
     case GB_OP_ADD_EXPERT_BIAS:
         return expert_count(op, operands[1].type.shape.dims[0], error);
+    case GB_OP_SCALE_COLUMNS:
+        return scale_columns(operands, error);
     case GB_OP_CLAMPED_SWIGLU:
         return clamped_swiglu(node, error);
     case GB_OP_SOFT_CAP:

@@ -73,7 +73,7 @@ const gb_op_info *gb_op_find(uint32_t number);
 /* Limits of ops, so that kernels need no memory that grows with a program's numbers. */
 enum {
     GB_MAX_CONV_WIDTH = 64, /* of causal_conv */
-    GB_MAX_EXPERTS = 4096   /* of route_top_k, expert_linear and add_expert_bias */
+    GB_MAX_EXPERTS = 4096   /* of routers, expert_linear and add_expert_bias */
 };
 
 /* Attribute names are numbered once for all ops. The numbers are part of the file format. */
@@ -96,7 +96,8 @@ enum {
     X(16, ALPHA, alpha)                                                                                      \
     X(17, LIMIT, limit)                                                                                      \
     X(18, RANKS, ranks)                                                                                      \
-    X(19, SECTIONS, sections)
+    X(19, SECTIONS, sections)                                                                                \
+    X(20, CORRECTS, corrects)
 
 typedef enum gb_attribute_key {
     GB_ATTRIBUTE_NONE = 0,

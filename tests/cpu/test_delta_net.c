@@ -249,7 +249,7 @@ enum { QUERY, KEY, VALUE, DECAY, BETA };
 
 typedef struct delta_sizes {
     size_t heads, key_heads, key_size, value_size;
-    bool is_tiled;
+    bool is_tiled, is_plain; /* plain: what is recalled is not corrected */
 } delta_sizes;
 
 /* As in the equation, in double, one sequence and head at a time. */
@@ -267,7 +267,7 @@ static void check_delta_head(const stateful_op *op, const delta_sizes *s, size_t
             }
             size_t at = (n * s->heads + h) * s->value_size + e;
             double change = (double)element(&op->streams[BETA], n * s->heads + h) *
-                            ((double)element(&op->streams[VALUE], at) - recalled);
+                            ((double)element(&op->streams[VALUE], at) - (s->is_plain ? 0 : recalled));
             for (size_t d = 0; d < s->key_size; d++) {
                 memory[d * s->value_size + e] += (double)element(&op->streams[KEY], key_at + d) * change;
                 y += memory[d * s->value_size + e] * (double)element(&op->streams[QUERY], key_at + d);
@@ -303,8 +303,9 @@ static void check_delta(delta_sizes s) {
     size_t tokens = SLOTS * LENGTH;
     stateful_op op = {.kernel = gb_kernel_gated_delta,
                       .node = {.op = GB_OP_GATED_DELTA,
-                               .attribute_count = 1,
-                               .attributes = {gb_int(GB_ATTRIBUTE_TILED, s.is_tiled)}},
+                               .attribute_count = 2,
+                               .attributes = {gb_int(GB_ATTRIBUTE_TILED, s.is_tiled),
+                                              gb_int(GB_ATTRIBUTE_CORRECTS, !s.is_plain)}},
                       .stream_count = 5,
                       .streams = {random_tensor(&random, GB_F32, 3, tokens, s.key_heads, s.key_size),
                                   random_tensor(&random, GB_F32, 3, tokens, s.key_heads, s.key_size),
@@ -324,14 +325,16 @@ static void check_delta(delta_sizes s) {
 
 static void memory(void **unused) {
     (void)unused;
-    check_delta((delta_sizes){1, 1, 1, 1, false});
-    check_delta((delta_sizes){4, 2, 16, 16, false});
-    check_delta((delta_sizes){3, 1, 7, 33, false});
-    check_delta((delta_sizes){2, 2, 24, 150, false});
-    check_delta((delta_sizes){6, 3, 128, 128, false});
-    check_delta((delta_sizes){6, 2, 16, 24, true});
-    check_delta((delta_sizes){4, 4, 8, 8, true});
-    check_delta((delta_sizes){1, 1, GB_DELTA_COPIED + 4, 70, false});
+    check_delta((delta_sizes){1, 1, 1, 1, false, false});
+    check_delta((delta_sizes){4, 2, 16, 16, false, false});
+    check_delta((delta_sizes){3, 1, 7, 33, false, false});
+    check_delta((delta_sizes){2, 2, 24, 150, false, false});
+    check_delta((delta_sizes){6, 3, 128, 128, false, false});
+    check_delta((delta_sizes){6, 2, 16, 24, true, false});
+    check_delta((delta_sizes){4, 4, 8, 8, true, false});
+    check_delta((delta_sizes){4, 2, 16, 40, false, true});
+    check_delta((delta_sizes){8, 1, 128, 64, false, true});
+    check_delta((delta_sizes){1, 1, GB_DELTA_COPIED + 4, 70, false, false});
 }
 
 /* ---- Decay --------------------------------------------------------------------------------------------- */

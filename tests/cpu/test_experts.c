@@ -97,6 +97,50 @@ static void routes_numbers_that_are_none(void **unused) {
     }
 }
 
+/* By sigmoids, of which a correction decides who is chosen, and not the weights. */
+static void check_sigmoid_row(const routing *r, const gb_cpu_tensor *correction, size_t m, bool normalize) {
+    const size_t choices = r->logits.dims[1], count = r->experts.dims[1];
+    const int32_t *chosen = (int32_t *)r->experts.data + m * count;
+    double sum = 0, before = INFINITY;
+    for (size_t t = 0; t < count; t++)
+        sum += 1 / (1 + exp(-(double)element(&r->logits, m * choices + (size_t)chosen[t])));
+    bool is_chosen[64] = {false};
+    for (size_t t = 0; t < count; t++) {
+        const size_t i = (size_t)chosen[t];
+        const double p = 1 / (1 + exp(-(double)element(&r->logits, m * choices + i)));
+        assert_near(element(&r->weights, m * count + t), 2.5 * (normalize ? p / sum : p), 1e-6,
+                    "route_sigmoid");
+        assert_true(p + (double)element(correction, i) <= before + 1e-6);
+        before = p + (double)element(correction, i);
+        assert_false(is_chosen[i]);
+        is_chosen[i] = true;
+    }
+    for (size_t i = 0; i < choices; i++)
+        if (!is_chosen[i])
+            assert_true(1 / (1 + exp(-(double)element(&r->logits, m * choices + i))) +
+                            (double)element(correction, i) <=
+                        before + 1e-6);
+}
+
+static void routes_by_sigmoids(void **unused) {
+    (void)unused;
+    uint64_t random = 3;
+    static const size_t sizes[][2] = {{1, 1}, {8, 2}, {64, 8}, {33, 33}};
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+        routing r;
+        new_routing(&r, &random, 7, sizes[s][0], sizes[s][1], s % 2);
+        gb_cpu_tensor correction = random_tensor(&random, GB_F32, 1, sizes[s][0], 1, 1);
+        r.node.op = GB_OP_ROUTE_SIGMOID;
+        r.node.attributes[r.node.attribute_count++] = gb_float(GB_ATTRIBUTE_SCALE, 2.5);
+        r.call.operands[1] = &correction;
+        check_kernel(gb_kernel_route_sigmoid, &r.call);
+        for (size_t m = 0; m < 7; m++)
+            check_sigmoid_row(&r, &correction, m, s % 2);
+        free_tensor(&correction);
+        free_routing(&r);
+    }
+}
+
 /* ---- Their products ------------------------------------------------------------------------------------ */
 
 static void choose_experts(uint64_t *random, const gb_cpu_tensor *experts, size_t among) {
@@ -213,8 +257,11 @@ static void scaled_rows(void **unused) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(routes),      cmocka_unit_test(routes_numbers_that_are_none),
-        cmocka_unit_test(products),    cmocka_unit_test(sums),
+        cmocka_unit_test(routes),
+        cmocka_unit_test(routes_numbers_that_are_none),
+        cmocka_unit_test(routes_by_sigmoids),
+        cmocka_unit_test(products),
+        cmocka_unit_test(sums),
         cmocka_unit_test(scaled_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

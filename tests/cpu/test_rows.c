@@ -204,6 +204,12 @@ static void elementwise(void **unused) {
         check_kernel(gb_kernel_sigmoid, &call);
         for (size_t i = 0; i < sizes[s]; i++)
             assert_near(element(&y, i), 1 / (1 + exp(-(double)element(&a, i))), 3e-7, "sigmoid");
+        check_kernel(gb_kernel_softplus, &call);
+        for (size_t i = 0; i < sizes[s]; i++)
+            assert_near(element(&y, i), log1p(exp((double)element(&a, i))), 2e-6, "softplus");
+        check_kernel(gb_kernel_relu_squared, &call);
+        for (size_t i = 0; i < sizes[s]; i++)
+            assert_float_equal(element(&y, i), element(&a, i) > 0 ? element(&a, i) * element(&a, i) : 0, 0);
         check_kernel(gb_kernel_soft_cap, &call);
         for (size_t i = 0; i < sizes[s]; i++)
             assert_near(element(&y, i), 30 * tanh(element(&a, i) / 30.0), 3e-6, "soft_cap");
@@ -234,6 +240,25 @@ static void add_bias(void **unused) {
             assert_float_equal(element(&y, at), element(&x, at) + element(&bias, at % width), 0);
         free_tensor(&x);
         free_tensor(&bias);
+        free_tensor(&y);
+    }
+}
+
+static void scale_columns(void **unused) {
+    (void)unused;
+    uint64_t state = 11;
+    for (size_t round = 0; round < 40; round++) {
+        const size_t rows = 1 + random_below(&state, 6), factors = 1 + random_below(&state, 300);
+        const size_t shared = 1 + random_below(&state, round % 2 ? 1 : 9), width = factors * shared;
+        gb_cpu_tensor x = random_tensor(&state, GB_F32, 2, rows, width, 1);
+        gb_cpu_tensor factor = random_tensor(&state, dtypes[round % 3], 1, factors, 1, 1);
+        gb_cpu_tensor y = new_tensor(GB_F32, 2, rows, width, 1);
+        gb_kernel_call call = {NULL, {&x, &factor}, {&y}, NULL, GB_SPLIT_OWN, NULL, NULL, NULL};
+        check_kernel(gb_kernel_scale_columns, &call);
+        for (size_t at = 0; at < rows * width; at++)
+            assert_float_equal(element(&y, at), element(&x, at) * element(&factor, at % width / shared), 0);
+        free_tensor(&x);
+        free_tensor(&factor);
         free_tensor(&y);
     }
 }
@@ -297,10 +322,10 @@ static void add_expert_bias(void **unused) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rms_norm),        cmocka_unit_test(rope),        cmocka_unit_test(embedding),
-        cmocka_unit_test(gather_rows),     cmocka_unit_test(elementwise), cmocka_unit_test(l2_normalize),
-        cmocka_unit_test(slice),           cmocka_unit_test(add_bias),    cmocka_unit_test(clamped_swiglu),
-        cmocka_unit_test(add_expert_bias),
+        cmocka_unit_test(rms_norm),        cmocka_unit_test(rope),          cmocka_unit_test(embedding),
+        cmocka_unit_test(gather_rows),     cmocka_unit_test(elementwise),   cmocka_unit_test(l2_normalize),
+        cmocka_unit_test(slice),           cmocka_unit_test(add_bias),      cmocka_unit_test(clamped_swiglu),
+        cmocka_unit_test(add_expert_bias), cmocka_unit_test(scale_columns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,6 +53,10 @@ typedef struct infer_case {
 #define FLOAT(NAME, value)                                                                                   \
     { .key = GB_ATTRIBUTE_##NAME, .type = GB_ATTRIBUTE_FLOAT, .f = value }
 
+static bool routes(gb_op op) {
+    return op == GB_OP_ROUTE_TOP_K || op == GB_OP_ROUTE_SIGMOID;
+}
+
 static gumbel_status infer(const infer_case *test, gb_type *result, gumbel_error *error) {
     gb_operand_type operands[MAX_TEXT_OPERANDS];
     gb_type results[GB_MAX_RESULTS] = {{0}};
@@ -67,7 +71,7 @@ static gumbel_status infer(const infer_case *test, gb_type *result, gumbel_error
                                     results, &result_count, error);
     *result = results[0];
     if (status == GUMBEL_OK)
-        assert_int_equal(result_count, test->op == GB_OP_IF ? 0 : test->op == GB_OP_ROUTE_TOP_K ? 2 : 1);
+        assert_int_equal(result_count, test->op == GB_OP_IF ? 0 : routes(test->op) ? 2 : 1);
     return status;
 }
 
@@ -150,6 +154,10 @@ static const infer_case good_cases[] = {
      {INT(TILED, 1)},
      "f32[N,4,6]"},
     {GB_OP_ROUTE_TOP_K, {"f32[N,8]"}, {INT(COUNT, 8)}, "i32[N,8]"},
+    {GB_OP_ROUTE_SIGMOID, {"f32[N,8]", "constant f32[8]"}, {INT(COUNT, 3)}, "i32[N,3]"},
+    {GB_OP_SOFTPLUS, {"f32[N,3]"}, {{0}}, "f32[N,3]"},
+    {GB_OP_RELU_SQUARED, {"f32[N,2,3]"}, {{0}}, "f32[N,2,3]"},
+    {GB_OP_SCALE_COLUMNS, {"f32[N,6]", "constant bf16[3]"}, {{0}}, "f32[N,6]"},
     {GB_OP_EXPERT_LINEAR, {"f32[N,4]", "constant f16[8,5,4]", "i32[N,3]"}, {{0}}, "f32[N,3,5]"},
     {GB_OP_EXPERT_LINEAR, {"f32[B,3,4]", "constant f16[8,5,4]", "i32[B,3]"}, {{0}}, "f32[B,3,5]"},
     {GB_OP_COMBINE_EXPERTS, {"f32[N,3,5]", "f32[N,3]"}, {{0}}, "f32[N,5]"},
@@ -285,6 +293,10 @@ static const infer_case delta_net_cases[] = {
      {INT(TILED, 2)},
      "gated_delta: tiled = 2, expected 0 or 1"},
     {GB_OP_GATED_DELTA,
+     {"f32[N,2,8]", "f32[N,2,8]", "f32[N,4,6]", "f32[N,4]", "f32[N,4]", "i32[N]", "state f32[4,8,6]"},
+     {INT(CORRECTS, 2)},
+     "gated_delta: corrects = 2, expected 0 or 1"},
+    {GB_OP_GATED_DELTA,
      {"f32[N,2,8]", "f32[N,2,8]", "f32[N,4,6]", "f32[N,4]", "f32[N,4]", "i32[N]", "state f32[4,6,8]"},
      {{0}},
      "gated_delta: operand memory is state f32[4,6,8], expected an f32 state [4,8,6]"},
@@ -299,6 +311,18 @@ static void wrong_operands_of_delta_nets_are_refused(void **state) {
 static const infer_case expert_cases[] = {
     {GB_OP_ROUTE_TOP_K, {"f32[N,8]"}, {INT(COUNT, 9)}, "route_top_k: count = 9, expected 1 to the 8 experts"},
     {GB_OP_ROUTE_TOP_K, {"f32[N,8]"}, {INT(COUNT, 0)}, "route_top_k: count = 0, expected 1 to the 8 experts"},
+    {GB_OP_ROUTE_SIGMOID,
+     {"f32[N,8]", "constant f32[8]"},
+     {INT(COUNT, 9)},
+     "route_sigmoid: count = 9, expected 1 to the 8 experts"},
+    {GB_OP_ROUTE_SIGMOID,
+     {"f32[N,8]", "constant f32[7]"},
+     {INT(COUNT, 3)},
+     "route_sigmoid: operand correction is constant f32[7], expected a float constant [8]"},
+    {GB_OP_SCALE_COLUMNS,
+     {"f32[N,6]", "constant f32[4]"},
+     {{0}},
+     "scale_columns: 4 factors do not divide 6 columns"},
     {GB_OP_ROUTE_TOP_K, {"f32[N,4097]"}, {INT(COUNT, 1)}, "route_top_k: 4097 experts, expected at most 4096"},
     {GB_OP_EXPERT_LINEAR,
      {"f32[N,4]", "constant f32[4097,5,4]", "i32[N,3]"},

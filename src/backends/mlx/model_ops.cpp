@@ -87,6 +87,21 @@ static operation route_top_k(const gb_node &node, weights &) {
     };
 }
 
+static operation route_sigmoid(const gb_node &node, weights &from) {
+    const auto count = static_cast<int>(gb_node_int(&node, GB_ATTRIBUTE_COUNT));
+    const bool normalize = gb_node_int(&node, GB_ATTRIBUTE_NORMALIZE) != 0;
+    const mx::array correction = from.numbers_of(node.operands[1]), least = number(1e-20);
+    const mx::array scale = number(attribute(node, GB_ATTRIBUTE_SCALE));
+    return [=, logits = node.operands[0], experts = node.results[0], shares = node.results[1]](step &s) {
+        const mx::array p = mx::sigmoid(s[logits]);
+        const mx::array chosen = part(mx::argsort(mx::negative(mx::add(p, correction)), -1), 1, 0, count);
+        const mx::array weight = mx::take_along_axis(p, chosen, 1);
+        const mx::array sum = mx::add(mx::sum(weight, 1, true), least);
+        s.set(experts, chosen);
+        s.set(shares, mx::multiply(normalize ? mx::divide(weight, sum) : weight, scale));
+    };
+}
+
 static operation combine_experts(const gb_node &node, weights &) {
     return [x = node.operands[0], shares = node.operands[1], y = node.results[0]](step &s) {
         s.set(y, mx::sum(mx::multiply(s[x], mx::expand_dims(s[shares], 2)), 1));
@@ -266,6 +281,24 @@ static operation sigmoid(const gb_node &node, weights &) {
     return [x = node.operands[0], y = node.results[0]](step &s) { s.set(y, mx::sigmoid(s[x])); };
 }
 
+static operation softplus(const gb_node &node, weights &) {
+    return [x = node.operands[0], y = node.results[0]](step &s) { s.set(y, mx::logaddexp(s[x], number(0))); };
+}
+
+static operation relu_squared(const gb_node &node, weights &) {
+    return [x = node.operands[0], y = node.results[0]](step &s) {
+        s.set(y, mx::square(mx::maximum(s[x], number(0))));
+    };
+}
+
+/* Each factor for as many columns. */
+static operation scale_columns(const gb_node &node, weights &from) {
+    const mx::array factors = from.numbers_of(node.operands[1]);
+    const auto columns = static_cast<int>(from.program.values[node.operands[0]].type.shape.dims[1]);
+    const mx::array factor = evaluated(mx::repeat(factors, columns / factors.shape(0), 0));
+    return [=, x = node.operands[0], y = node.results[0]](step &s) { s.set(y, mx::multiply(s[x], factor)); };
+}
+
 static operation soft_cap(const gb_node &node, weights &) {
     const mx::array cap = number(attribute(node, GB_ATTRIBUTE_CAP));
     return [=, x = node.operands[0], y = node.results[0]](step &s) {
@@ -321,6 +354,7 @@ const op_entry model_ops[] = {
     {GB_OP_LINEAR, linear},
     {GB_OP_EXPERT_LINEAR, expert_linear},
     {GB_OP_ROUTE_TOP_K, route_top_k},
+    {GB_OP_ROUTE_SIGMOID, route_sigmoid},
     {GB_OP_COMBINE_EXPERTS, combine_experts},
     {GB_OP_RMS_NORM, rms_norm},
     {GB_OP_L2_NORMALIZE, l2_normalize},
@@ -335,6 +369,9 @@ const op_entry model_ops[] = {
     {GB_OP_GELU_TANH, gelu_tanh},
     {GB_OP_SILU, silu},
     {GB_OP_SIGMOID, sigmoid},
+    {GB_OP_SOFTPLUS, softplus},
+    {GB_OP_RELU_SQUARED, relu_squared},
+    {GB_OP_SCALE_COLUMNS, scale_columns},
     {GB_OP_SOFT_CAP, soft_cap},
     {GB_OP_DELTA_DECAY, delta_decay},
     {GB_OP_GATHER_ROWS, gather_rows},

@@ -191,6 +191,11 @@ struct delta_results {
     mx::array y, memory;
 };
 
+/* Which key head value head h has, h mod K or h / (H / K), and whether what it recalls is corrected. */
+struct delta_kind {
+    bool is_tiled, corrects;
+};
+
 /* MLX's kernel gives neighbouring value heads the same key head; tiled ones get a key head each. */
 static delta_results update_memory(const delta_operands &operands, bool is_tiled) {
     const int shared = operands.value.shape(1) / operands.key.shape(1);
@@ -206,7 +211,8 @@ static delta_results update_memory(const delta_operands &operands, bool is_tiled
 
 /* The same for one token, as products of a row and a matrix: half the time of what MLX makes of its kernel.
  * Value heads stand as [K,H/K], tiled ones as [H/K,K]. */
-static delta_results update_memory_once(const delta_operands &operands, bool is_tiled) {
+static delta_results update_memory_once(const delta_operands &operands, delta_kind kind) {
+    const bool is_tiled = kind.is_tiled;
     const mx::array &value = operands.value;
     const int heads = value.shape(1), keys = operands.key.shape(1), shared = heads / keys;
     const int outer = is_tiled ? shared : keys, inner = is_tiled ? keys : shared;
@@ -223,26 +229,45 @@ static delta_results update_memory_once(const delta_operands &operands, bool is_
     const mx::array key = key_rows(operands.key), write = each_value(operands.write, 1, 1);
     const mx::array kept =
         mx::multiply(each_value(operands.memory, outputs, inputs), each_value(operands.decay, 1, 1));
+    const mx::array written = each_value(value, 1, outputs);
     const mx::array change =
-        mx::multiply(mx::subtract(each_value(value, 1, outputs), times(key, kept)), write);
+        mx::multiply(kind.corrects ? mx::subtract(written, times(key, kept)) : written, write);
     const mx::array memory = mx::add(kept, mx::multiply(each_value(change, outputs, 1), key));
     const mx::array y = times(key_rows(operands.query), memory);
     return {mx::reshape(y, {1, heads, outputs}), mx::reshape(memory, operands.memory.shape())};
 }
 
+static delta_operands token_of(const delta_operands &all, int n, const mx::array &memory) {
+    const auto row = [n](const mx::array &x) { return part(x, 0, n, n + 1); };
+    return {row(all.query), row(all.key), row(all.value), row(all.decay), row(all.write), memory};
+}
+
+/* MLX's kernel always corrects; without it tokens go one by one. */
+static delta_results update_memory_by_token(const delta_operands &operands, delta_kind kind) {
+    std::vector<mx::array> rows;
+    mx::array memory = operands.memory;
+    for (int n = 0; n < operands.value.shape(0); n++) {
+        const delta_results updated = update_memory_once(token_of(operands, n, memory), kind);
+        rows.push_back(updated.y);
+        memory = updated.memory;
+    }
+    return {joined(rows), memory};
+}
+
 static operation gated_delta(const gb_node &node, weights &from) {
     const uint32_t memory = state_index(node, from, 6);
     const std::vector<gb_ref> operands(node.operands, node.operands + 5); /* query, key, value, decay, beta */
-    const bool is_tiled = gb_node_int(&node, GB_ATTRIBUTE_TILED) != 0;
+    const delta_kind kind = {gb_node_int(&node, GB_ATTRIBUTE_TILED) != 0,
+                             gb_node_int(&node, GB_ATTRIBUTE_CORRECTS) != 0};
     return [=, has_fused_kernels = from.has_fused_kernels, y = node.results[0]](step &s) {
         std::vector<mx::array> parts;
         for (const slot_run &run : s.runs) {
             const auto operand = [&](size_t i) { return of_run(s, operands[i], run); };
             const delta_operands given = {operand(0), operand(1), operand(2),
                                           operand(3), operand(4), s.states.recurrent(run.slot, memory)};
-            const delta_results updated = run.count == 1 && !has_fused_kernels
-                                              ? update_memory_once(given, is_tiled)
-                                              : update_memory(given, is_tiled);
+            const bool has_kernel = kind.corrects && (run.count > 1 || has_fused_kernels);
+            const delta_results updated =
+                has_kernel ? update_memory(given, kind.is_tiled) : update_memory_by_token(given, kind);
             parts.push_back(updated.y);
             s.states.set_recurrent(run.slot, memory, updated.memory);
         }

@@ -182,6 +182,11 @@ static const gb_pattern_part delta[GB_DELTA_PARTS] = {
     [GB_DELTA_RESULT] = NODE(OP(MULTIPLY), RESULT, PART(GB_DELTA_NORM), PART(GB_DELTA_GATE)),
 };
 
+static bool delta_fits(const gb_program *program, const gb_match *match) {
+    (void)program;
+    return gb_node_int(match->nodes[GB_DELTA_RULE], GB_ATTRIBUTE_CORRECTS) != 0;
+}
+
 /* ---- Attention's heads --------------------------------------------------------------------------------- */
 
 static const gb_pattern_part heads[GB_HEADS_PARTS] = {
@@ -292,7 +297,7 @@ const gb_pattern gb_patterns[] = {
     GRAPH(EXPERTS, "experts", experts, GB_EXPERTS_OPERANDS, GB_EXPERTS_RESULT, 1, experts_fit),
     /* where no sum is right behind them, as in Gemma 4: */
     GRAPH(EXPERTS, "experts", experts, GB_EXPERTS_OPERANDS, GB_EXPERTS_COMBINE, 1, experts_fit),
-    GRAPH(DELTA, "delta_net", delta, GB_DELTA_OPERANDS, GB_DELTA_RESULT, GB_DELTA_PARTS, NULL),
+    GRAPH(DELTA, "delta_net", delta, GB_DELTA_OPERANDS, GB_DELTA_RESULT, GB_DELTA_PARTS, delta_fits),
     GRAPH(HEADS, "heads", heads, GB_HEADS_OPERANDS, GB_HEADS_ATTENTION, 2, heads_fit),
     GRAPH(GATED, "gated", gated, GB_GATED_OPERANDS, GB_GATED_RESULT, 2, NULL),
     GRAPH(NORMS, "norms", norms, GB_NORMS_OPERANDS, GB_NORMS_LAST, 1, norms_fit),

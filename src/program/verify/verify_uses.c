@@ -102,10 +102,11 @@ static gumbel_status check_experts(gb_verification *verification, const gb_node 
     const gb_value *experts = &program->values[node->operands[2]];
     int64_t count = program->values[node->operands[1]].type.shape.dims[0];
     const gb_node *router = experts->kind == GB_VALUE_RESULT ? &program->nodes[experts->index] : NULL;
-    if (!router || router->op != GB_OP_ROUTE_TOP_K || router->results[0] != node->operands[2] ||
+    if (!router || (router->op != GB_OP_ROUTE_TOP_K && router->op != GB_OP_ROUTE_SIGMOID) ||
+        router->results[0] != node->operands[2] ||
         program->values[router->operands[0]].type.shape.dims[1] != count)
         return gb_fail(verification->error, GUMBEL_ERROR_FORMAT,
-                       "%s: operand experts is not chosen by route_top_k from %lld experts",
+                       "%s: operand experts is not chosen by route_top_k or route_sigmoid from %lld experts",
                        gb_op_find(node->op)->name, (long long)count);
     return GUMBEL_OK;
 }

@@ -252,6 +252,20 @@ static gb_ref experts(gb_builder *b, gb_ref x) {
     return PLAIN(SCALE_ROWS, y, gate);
 }
 
+/* Experts without a gate, of a router by sigmoids, whose results are scaled by column. */
+static gb_ref plain_experts(gb_builder *b, gb_ref x) {
+    const int64_t matrix[] = {TINY_EXPERTS, TINY_WIDTH, TINY_WIDTH};
+    const gb_attribute count = gb_int(GB_ATTRIBUTE_COUNT, TINY_CHOICES);
+    const gb_ref logits = PLAIN(LINEAR, x, constant(b, "", "scorer", TINY_EXPERTS, TINY_WIDTH));
+    gb_ref routes[2];
+    gb_build_op_results(b, GB_OP_ROUTE_SIGMOID,
+                        (const gb_ref[]){logits, constant(b, "", "correction", TINY_EXPERTS, 0)}, 2, &count,
+                        1, routes, 2);
+    gb_ref y = PLAIN(EXPERT_LINEAR, x, gb_build_constant(b, "plain", GB_F32, 3, matrix), routes[0]);
+    y = PLAIN(COMBINE_EXPERTS, PLAIN(RELU_SQUARED, PLAIN(SOFTPLUS, y)), routes[1]);
+    return PLAIN(SCALE_COLUMNS, y, constant(b, "", "columns", TINY_WIDTH / 2, 0));
+}
+
 gb_program *tiny_recurrent_build(bool use_sampling) {
     gb_builder *b = gb_builder_create();
     assert_non_null(b);
@@ -261,6 +275,7 @@ gb_program *tiny_recurrent_build(bool use_sampling) {
     gb_ref x = PLAIN(EMBEDDING, table, gb_build_input(b, GB_ROLE_TOKENS));
     x = PLAIN(ADD, x, delta_net(b, x));
     x = PLAIN(ADD, x, experts(b, x));
+    x = PLAIN(ADD, x, plain_experts(b, x));
     gb_program *program;
     gumbel_error error;
     if (finish(b, x, table, use_sampling, &program, &error) != GUMBEL_OK)

@@ -133,13 +133,22 @@ static delta_rows rows_of_log(const gb_kernel_call *call, float *rows, size_t co
                         of_value, stride, stride, stride};
 }
 
+/* The node's attributes, which take a while to find. */
+typedef struct delta_kind {
+    bool is_tiled, is_corrected;
+} delta_kind;
+
+static delta_kind kind_of(const gb_kernel_call *call) {
+    return (delta_kind){gb_node_int(call->node, GB_ATTRIBUTE_TILED) != 0,
+                        gb_node_int(call->node, GB_ATTRIBUTE_CORRECTS) != 0};
+}
+
 /* Passes the rows through head h of the slot's memory; a discarded change leaves the memory as it is. */
-static gb_delta head_of(const gb_kernel_call *call, const delta_rows *rows, size_t slot, size_t h,
-                        bool is_discarded) {
+static gb_delta head_of(const gb_kernel_call *call, delta_kind kind, const delta_rows *rows, size_t slot,
+                        size_t h, bool is_discarded) {
     const gb_cpu_tensor *key = call->operands[KEY], *value = call->operands[VALUE];
     size_t key_heads = key->dims[1], key_size = key->dims[2], heads = value->dims[1], size = value->dims[2];
-    bool is_tiled = gb_node_int(call->node, GB_ATTRIBUTE_TILED) != 0;
-    size_t key_head = is_tiled ? h % key_heads : h / (heads / key_heads);
+    size_t key_head = kind.is_tiled ? h % key_heads : h / (heads / key_heads);
     return (gb_delta){
         .tokens = rows->count,
         .key_size = key_size,
@@ -154,6 +163,7 @@ static gb_delta head_of(const gb_kernel_call *call, const delta_rows *rows, size
         .beta = rows->beta + h,
         .gate_stride = rows->gate_stride,
         .memory = state_of(call->operands[MEMORY], slot) + h * key_size * size,
+        .is_corrected = kind.is_corrected,
         .is_discarded = is_discarded,
     };
 }
@@ -169,14 +179,14 @@ static size_t stripes_of(const gb_kernel_call *call) {
 }
 
 /* The parts one after the other through stripe s of all heads' stripes, which stays in a near cache. */
-static void pass_stripe(const gb_kernel_call *call, const delta_part *parts, size_t part_count, size_t slot,
-                        size_t s, void *scratch) {
+static void pass_stripe(const gb_kernel_call *call, delta_kind kind, const delta_part *parts,
+                        size_t part_count, size_t slot, size_t s, void *scratch) {
     const size_t columns = call->operands[VALUE]->dims[2], stripes = stripes_of(call);
     const size_t first = s % stripes * UNIT_COLUMNS;
     for (size_t i = 0; i < part_count; i++) {
         if (parts[i].rows.count == 0)
             continue;
-        const gb_delta delta = head_of(call, &parts[i].rows, slot, s / stripes, parts[i].is_discarded);
+        const gb_delta delta = head_of(call, kind, &parts[i].rows, slot, s / stripes, parts[i].is_discarded);
         call->vector->delta(&delta, first, columns - first < UNIT_COLUMNS ? columns : first + UNIT_COLUMNS,
                             scratch);
     }
@@ -211,6 +221,7 @@ static void log_drafts(const gb_kernel_call *call, const gb_worker *worker, size
 /* Each thread takes some of the heads' stripes of columns, for all tokens of a slot. */
 void gb_kernel_gated_delta(const gb_kernel_call *call, const gb_worker *worker) {
     const gb_cpu_tensor *slots = call->operands[SLOTS];
+    const delta_kind kind = kind_of(call);
     gb_share share = gb_share_of(worker, call->operands[VALUE]->dims[1] * stripes_of(call), 1);
     for (size_t n = 0, end; n < slots->dims[0]; n = end) {
         const size_t slot = slot_of(slots, n);
@@ -220,7 +231,7 @@ void gb_kernel_gated_delta(const gb_kernel_call *call, const gb_worker *worker) 
                                     {rows_of_batch(call, n, from - n), false},
                                     {rows_of_batch(call, from, drafts), true}};
         for (size_t s = share.first; s < share.end; s++)
-            pass_stripe(call, parts, sizeof parts / sizeof *parts, slot, s, worker->scratch);
+            pass_stripe(call, kind, parts, sizeof parts / sizeof *parts, slot, s, worker->scratch);
         log_drafts(call, worker, from, drafts, slot);
     }
 }
@@ -233,8 +244,9 @@ void gb_kernel_take_logged(const gb_kernel_call *call, size_t slot, void *scratc
         take_logged_rows(call, slot, (gb_share){0, call->operands[CONV_TAIL]->dims[1]});
     if (op != GB_OP_GATED_DELTA)
         return;
+    const delta_kind kind = kind_of(call);
     const delta_part part = logged_part(call, slot);
     const size_t stripes = call->operands[VALUE]->dims[1] * stripes_of(call);
     for (size_t s = 0; s < stripes; s++)
-        pass_stripe(call, &part, 1, slot, s, scratch);
+        pass_stripe(call, kind, &part, 1, slot, s, scratch);
 }

@@ -59,6 +59,14 @@ static void sigmoid(const gb_kernel_call *call, const stretch *s) {
     call->vector->sigmoid(s->x, s->count, s->y);
 }
 
+static void softplus(const gb_kernel_call *call, const stretch *s) {
+    call->vector->softplus(s->x, s->count, s->y);
+}
+
+static void relu_squared(const gb_kernel_call *call, const stretch *s) {
+    call->vector->relu_squared(s->x, s->count, s->y);
+}
+
 static void soft_cap(const gb_kernel_call *call, const stretch *s) {
     float cap = (float)gb_node_float(call->node, GB_ATTRIBUTE_CAP);
     call->vector->soft_cap(s->x, cap, s->count, s->y);
@@ -76,6 +84,8 @@ KERNEL(gelu_tanh)
 KERNEL(silu)
 KERNEL(clamped_swiglu)
 KERNEL(sigmoid)
+KERNEL(softplus)
+KERNEL(relu_squared)
 KERNEL(soft_cap)
 
 /* operands: x [M,K], bias [K], which is widened once for all rows of the part. */
@@ -90,6 +100,33 @@ void gb_kernel_add_bias(const gb_kernel_call *call, const gb_worker *worker) {
         call->vector->widen(gb_element(bias, k), bias->dtype, count, wide);
         for (size_t m = part.rows.first; m < part.rows.end; m++)
             call->vector->add(gb_floats(x) + m * width + k, wide, count, (float *)y->data + m * width + k);
+    }
+}
+
+enum { FACTORS_AT_ONCE = 256 };
+
+/* The factors of columns k and following, of which each has `shared`. */
+static void spread_factors(const gb_kernel_call *call, size_t shared, size_t k, size_t count, float *wide) {
+    const gb_cpu_tensor *factor = call->operands[1];
+    float narrow[FACTORS_AT_ONCE];
+    const size_t first = k / shared, end = (k + count - 1) / shared + 1;
+    call->vector->widen(gb_element(factor, first), factor->dtype, end - first, narrow);
+    for (size_t i = 0; i < count; i++)
+        wide[i] = narrow[(k + i) / shared - first];
+}
+
+/* operands: x [M,K], factor [F]. */
+void gb_kernel_scale_columns(const gb_kernel_call *call, const gb_worker *worker) {
+    const gb_cpu_tensor *x = call->operands[0], *y = call->results[0];
+    const size_t width = x->dims[1], shared = width / call->operands[1]->dims[0];
+    const gb_part part = gb_part_of(call, worker, y);
+    for (size_t k = part.columns.first; k < part.columns.end; k += FACTORS_AT_ONCE) {
+        float wide[FACTORS_AT_ONCE];
+        const size_t left = part.columns.end - k, count = left < FACTORS_AT_ONCE ? left : FACTORS_AT_ONCE;
+        spread_factors(call, shared, k, count, wide);
+        for (size_t m = part.rows.first; m < part.rows.end; m++)
+            call->vector->multiply(gb_floats(x) + m * width + k, wide, count,
+                                   (float *)y->data + m * width + k);
     }
 }
 

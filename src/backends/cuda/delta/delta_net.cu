@@ -110,7 +110,7 @@ struct delta {
     const int32_t *run_first;
     float *memory;
     size_t slot_bytes, heads, key_heads, key_size, value_size;
-    bool is_tiled;
+    bool is_tiled, corrects;
     float *y;
 };
 
@@ -213,7 +213,8 @@ __device__ static token_rows<STEPS> load_rows(const staged_tokens<STEPS> &tokens
  * memory, S' = S + key change^T and query^T S' = query^T S + (query key) change. */
 template <unsigned STEPS>
 __device__ static void update(float memory[STEPS][4][PAIR], const token_rows<STEPS> &rows,
-                              const staged_tokens<STEPS> &tokens, unsigned token, float y[PAIR]) {
+                              const staged_tokens<STEPS> &tokens, unsigned token, bool corrects,
+                              float y[PAIR]) {
     const float decay = tokens.decay[token], beta = tokens.beta[token], product = tokens.product[token];
     float recalled[2][PAIR] = {}, answered[2][PAIR] = {}, change[PAIR]; /* of even and odd rows */
 #pragma unroll
@@ -226,7 +227,7 @@ __device__ static void update(float memory[STEPS][4][PAIR], const token_rows<STE
     }
 #pragma unroll
     for (unsigned c = 0; c < PAIR; c++) {
-        const float recall = part_sum(recalled[0][c] + recalled[1][c]) * decay;
+        const float recall = corrects ? part_sum(recalled[0][c] + recalled[1][c]) * decay : 0.0f;
         const float answer = part_sum(answered[0][c] + answered[1][c]) * decay;
         change[c] = (tokens.value[token][threadIdx.x / PARTS * PAIR + c] - recall) * beta;
         y[c] = fmaf(product, change[c], answer);
@@ -306,7 +307,7 @@ __device__ static void update_staged(const delta &v, const delta_block &b, size_
     for (unsigned token = 0; token < count; token++, to += v.heads * v.value_size) {
         const token_rows<STEPS> next = load_rows<STEPS>(tokens, token + 1 < STAGED ? token + 1 : 0);
         float y[PAIR];
-        update<STEPS>(memory, rows, tokens, token, y);
+        update<STEPS>(memory, rows, tokens, token, v.corrects, y);
 #pragma unroll
         for (unsigned c = 0; c < PAIR; c++)
             if (threadIdx.x % PARTS == c && column + c < v.value_size)
@@ -367,6 +368,7 @@ void gb_cuda_gated_delta(const gb_cuda_call *call) {
     v.key_size = key->dims[2];
     v.value_size = value->dims[2];
     v.is_tiled = gb_node_int(call->node, GB_ATTRIBUTE_TILED) != 0;
+    v.corrects = gb_node_int(call->node, GB_ATTRIBUTE_CORRECTS) != 0;
     v.y = data_of<float>(call->results[0]);
     if (v.key_size <= 128)
         launch_update<128 / STEP_ROWS>(v, call->runs.count, call->launches);

@@ -129,10 +129,39 @@ __device__ inline void choose_in_block(const float *logits, uint32_t count, bloc
     __syncthreads();
 }
 
-/* The lane's experts are lane, lane + 32, .. below count, at most EACH of them. */
+/* The lane's experts are lane, lane + 32, .. below count, at most EACH of them. A key is larger for an expert
+ * that goes before; 0: none, or taken already. */
+template <int EACH>
+struct warp_choice {
+    uint32_t keys[EACH];
+
+    /* Takes the largest key that is left, the lowest expert's among equals. All lanes have the results. */
+    __device__ int take(uint32_t *key) {
+        const uint32_t lane = threadIdx.x % WARP;
+        uint32_t best = keys[0], place = 0;
+#pragma unroll
+        for (int j = 1; j < EACH; j++)
+            if (keys[j] > best) {
+                best = keys[j];
+                place = (uint32_t)j;
+            }
+        const uint32_t most = largest_in_warp(best);
+        /* The lowest expert is the largest of the numbers that count down. */
+        const uint32_t number = place * WARP + lane;
+        const uint32_t expert = ~largest_in_warp(best == most ? ~number : 0u);
+#pragma unroll
+        for (int j = 0; j < EACH; j++)
+            if (expert == (uint32_t)j * WARP + lane)
+                keys[j] = 0;
+        *key = most;
+        return (int)expert;
+    }
+};
+
+/* The probabilities of a softmax as keys. */
 template <int EACH>
 struct warp_routing {
-    uint32_t keys[EACH];
+    warp_choice<EACH> choice;
 
     /* Makes the probabilities of logits [count]. */
     __device__ void create(const float *logits, int count) {
@@ -153,30 +182,16 @@ struct warp_routing {
         sum = warp_sum(sum);
 #pragma unroll
         for (int j = 0; j < EACH; j++)
-            keys[j] = lane + j * WARP < count ? probability_key(x[j] / sum) : 0;
+            choice.keys[j] = lane + j * WARP < count ? probability_key(x[j] / sum) : 0;
     }
 
     /* Takes the largest probability that is left, the lowest expert's among equals. All lanes have the
      * result. */
     __device__ int take(float *probability) {
-        const uint32_t lane = threadIdx.x % WARP;
-        uint32_t best = keys[0], place = 0;
-#pragma unroll
-        for (int j = 1; j < EACH; j++)
-            if (keys[j] > best) {
-                best = keys[j];
-                place = (uint32_t)j;
-            }
-        const uint32_t most = largest_in_warp(best);
-        /* The lowest expert is the largest of the numbers that count down. */
-        const uint32_t number = place * WARP + lane;
-        const uint32_t expert = ~largest_in_warp(best == most ? ~number : 0u);
-#pragma unroll
-        for (int j = 0; j < EACH; j++)
-            if (expert == (uint32_t)j * WARP + lane)
-                keys[j] = 0;
-        *probability = probability_of_key(most);
-        return (int)expert;
+        uint32_t key;
+        const int expert = choice.take(&key);
+        *probability = probability_of_key(key);
+        return expert;
     }
 };
 

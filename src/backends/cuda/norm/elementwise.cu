@@ -77,6 +77,27 @@ struct sigmoid_function {
         return sigmoid(x[i]);
     }
 };
+struct softplus_function {
+    const float *x;
+    __device__ float operator()(size_t i) const {
+        return softplus(x[i]);
+    }
+};
+struct relu_squared_function {
+    const float *x;
+    __device__ float operator()(size_t i) const {
+        return relu_squared(x[i]);
+    }
+};
+struct scale_columns_function {
+    const float *x;
+    const void *factor;
+    gb_dtype dtype;
+    size_t width, shared; /* columns of a row, and of a factor */
+    __device__ float operator()(size_t i) const {
+        return x[i] * load_float(factor, dtype, i % width / shared);
+    }
+};
 struct soft_cap_function {
     const float *x;
     float cap;
@@ -199,6 +220,19 @@ void gb_cuda_clamped_swiglu(const gb_cuda_call *call) {
 }
 void gb_cuda_sigmoid(const gb_cuda_call *call) {
     add_stored(call, "sigmoid", sigmoid_function{operand(call, 0)});
+}
+void gb_cuda_softplus(const gb_cuda_call *call) {
+    add_stored(call, "softplus", softplus_function{operand(call, 0)});
+}
+void gb_cuda_relu_squared(const gb_cuda_call *call) {
+    add_stored(call, "relu_squared", relu_squared_function{operand(call, 0)});
+}
+void gb_cuda_scale_columns(const gb_cuda_call *call) {
+    const gb_cuda_tensor *factor = call->operands[1];
+    const size_t width = call->operands[0]->dims[1];
+    add_stored(call, "scale_columns",
+               scale_columns_function{operand(call, 0), factor->data, factor->dtype, width,
+                                      width / factor->dims[0]});
 }
 void gb_cuda_soft_cap(const gb_cuda_call *call) {
     add_stored(call, "soft_cap",

@@ -33,13 +33,19 @@ __device__ inline float sigmoid(float x) {
     return 1.0f / (1.0f + gb_exp(-x));
 }
 
-__device__ inline float delta_log_decay(float x, float a_log, float bias) {
-    const float value = x + bias;
-    /* softplus = log(1 + e^value), with the rounding of 1 + e undone. (Kahan's log1p) */
-    const float magnitude = value < 0.0f ? -value : value, e = gb_exp(-magnitude), rounded = 1.0f + e;
+__device__ inline float relu_squared(float x) {
+    return x < 0.0f ? 0.0f : x * x;
+}
+
+/* log(1 + e^x), with the rounding of 1 + e undone. (Kahan's log1p) */
+__device__ inline float softplus(float x) {
+    const float magnitude = x < 0.0f ? -x : x, e = gb_exp(-magnitude), rounded = 1.0f + e;
     const float quotient = gb_log(rounded) * (e / (rounded == 1.0f ? 1.0f : rounded - 1.0f));
-    const float softplus = (value > 0.0f ? value : 0.0f) + (rounded == 1.0f ? e : quotient);
-    return -(gb_exp(a_log) * softplus);
+    return (x > 0.0f ? x : 0.0f) + (rounded == 1.0f ? e : quotient);
+}
+
+__device__ inline float delta_log_decay(float x, float a_log, float bias) {
+    return -(gb_exp(a_log) * softplus(x + bias));
 }
 
 __device__ inline float delta_decay(float x, float a_log, float bias) {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/cpu/kernels/vector/vector_sources.h"
-#include "backends/math.h"
 
 /* Lanes are columns of the memory. A stripe of columns goes through all tokens while it is in the nearest
  * cache: where there are several, as a copy without gaps, since a memory's rows lie so far apart that a
@@ -45,7 +44,7 @@ typedef struct stripe {
     gb_lanes recalled[GROUPS]; /* by the token's key, from the memory that has decayed for it */
 } stripe;
 
-GB_INLINE void begin_stripe(const gb_delta *d, stripe *s, int groups, size_t count) {
+GB_INLINE void begin_stripe(const gb_delta *d, stripe *s, bool corrects, int groups, size_t count) {
 #pragma GCC unroll 4
     for (int g = 0; g < groups; g++)
         s->recalled[g] = gb_zero_lanes();
@@ -55,12 +54,13 @@ GB_INLINE void begin_stripe(const gb_delta *d, stripe *s, int groups, size_t cou
             float *at = s->memory + i * s->stride + (size_t)g * GB_LANES;
             gb_lanes kept = gb_multiply_by(load_columns(at, count), d->decay[0]);
             store_columns(at, kept, count);
-            s->recalled[g] = gb_add_scaled(s->recalled[g], d->key[i], kept);
+            if (corrects)
+                s->recalled[g] = gb_add_scaled(s->recalled[g], d->key[i], kept);
         }
 }
 
 /* Changes the memory by a token and reads it, and unless the token is the last one goes on to the next. */
-GB_INLINE void pass_token(const gb_delta *d, stripe *s, int groups, size_t count, size_t token,
+GB_INLINE void pass_token(const gb_delta *d, stripe *s, bool corrects, int groups, size_t count, size_t token,
                           bool is_last) {
     const float *key = d->key + token * d->key_stride, *query = d->query + token * d->key_stride;
     const float *next_key = key + d->key_stride;
@@ -82,7 +82,8 @@ GB_INLINE void pass_token(const gb_delta *d, stripe *s, int groups, size_t count
             y[g] = gb_add_scaled(y[g], query[i], kept);
             if (!is_last) {
                 kept = gb_multiply_by(kept, decay);
-                recalled[g] = gb_add_scaled(recalled[g], next_key[i], kept);
+                if (corrects)
+                    recalled[g] = gb_add_scaled(recalled[g], next_key[i], kept);
             }
             store_columns(at, kept, count);
         }
@@ -93,7 +94,8 @@ GB_INLINE void pass_token(const gb_delta *d, stripe *s, int groups, size_t count
     }
 }
 
-GB_INLINE void all_tokens(const gb_delta *d, int groups, size_t column, size_t count, float *copy) {
+GB_INLINE void all_tokens(const gb_delta *d, bool corrects, int groups, size_t column, size_t count,
+                          float *copy) {
     const bool is_copied = d->is_discarded || (d->tokens > 1 && d->key_size <= GB_DELTA_COPIED);
     const size_t width = count == GB_LANES ? (size_t)groups * GB_LANES : count;
     float *memory = d->memory + column;
@@ -102,35 +104,28 @@ GB_INLINE void all_tokens(const gb_delta *d, int groups, size_t column, size_t c
                 .column = column};
     for (size_t i = 0; is_copied && i < d->key_size; i++)
         memcpy(copy + i * s.stride, memory + i * d->value_size, width * sizeof *copy);
-    begin_stripe(d, &s, groups, count);
+    begin_stripe(d, &s, corrects, groups, count);
     for (size_t token = 0; token + 1 < d->tokens; token++)
-        pass_token(d, &s, groups, count, token, false);
-    pass_token(d, &s, groups, count, d->tokens - 1, true);
+        pass_token(d, &s, corrects, groups, count, token, false);
+    pass_token(d, &s, corrects, groups, count, d->tokens - 1, true);
     for (size_t i = 0; is_copied && !d->is_discarded && i < d->key_size; i++)
         memcpy(memory + i * d->value_size, copy + i * s.stride, width * sizeof *copy);
+}
+
+GB_INLINE void all_stripes(const gb_delta *d, bool corrects, size_t first, size_t end, float *copy) {
+    for (; end - first >= GROUPS * GB_LANES; first += GROUPS * GB_LANES)
+        all_tokens(d, corrects, GROUPS, first, GB_LANES, copy);
+    for (; end - first >= GB_LANES; first += GB_LANES)
+        all_tokens(d, corrects, 1, first, GB_LANES, copy);
+    if (first < end)
+        all_tokens(d, corrects, 1, first, end - first, copy);
 }
 
 void GB_FOR_ISA(gb_delta)(const gb_delta *d, size_t first, size_t end, void *scratch) {
     _Static_assert(GB_DELTA_DISCARDED * GROUPS * GB_LANES * sizeof(float) <= GB_DELTA_SCRATCH,
                    "the scratch holds a stripe");
-    for (; end - first >= GROUPS * GB_LANES; first += GROUPS * GB_LANES)
-        all_tokens(d, GROUPS, first, GB_LANES, scratch);
-    for (; end - first >= GB_LANES; first += GB_LANES)
-        all_tokens(d, 1, first, GB_LANES, scratch);
-    if (first < end)
-        all_tokens(d, 1, first, end - first, scratch);
-}
-
-/* log(1 + e^x), with the rounding of 1 + e undone. (Kahan's log1p) */
-GB_INLINE float softplus(float x) {
-    float magnitude = x < 0.0f ? -x : x, e = gb_exp(-magnitude), rounded = 1.0f + e;
-    float quotient = gb_log(rounded) * (e / (rounded == 1.0f ? 1.0f : rounded - 1.0f));
-    float log1p = rounded == 1.0f ? e : quotient;
-    return (x > 0.0f ? x : 0.0f) + log1p;
-}
-
-void GB_FOR_ISA(gb_delta_decay)(const float *x, const float *a_log, const float *bias, size_t count,
-                                float *y) {
-    for (size_t i = 0; i < count; i++)
-        y[i] = gb_exp(-(gb_exp(a_log[i]) * softplus(x[i] + bias[i])));
+    if (d->is_corrected)
+        all_stripes(d, true, first, end, scratch);
+    else
+        all_stripes(d, false, first, end, scratch);
 }

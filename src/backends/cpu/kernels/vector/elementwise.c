@@ -48,6 +48,31 @@ void GB_FOR_ISA(gb_sigmoid)(const float *x, size_t count, float *y) {
         y[i] = 1.0f / (1.0f + gb_exp(-x[i]));
 }
 
+/* Squared rectified linear units (So et al., Primer, 2021). */
+void GB_FOR_ISA(gb_relu_squared)(const float *x, size_t count, float *y) {
+    for (size_t i = 0; i < count; i++)
+        y[i] = x[i] < 0.0f ? 0.0f : x[i] * x[i];
+}
+
+/* log(1 + e^x), with the rounding of 1 + e undone. (Kahan's log1p) */
+GB_INLINE float softplus(float x) {
+    float magnitude = x < 0.0f ? -x : x, e = gb_exp(-magnitude), rounded = 1.0f + e;
+    float quotient = gb_log(rounded) * (e / (rounded == 1.0f ? 1.0f : rounded - 1.0f));
+    float log1p = rounded == 1.0f ? e : quotient;
+    return (x > 0.0f ? x : 0.0f) + log1p;
+}
+
+void GB_FOR_ISA(gb_softplus)(const float *x, size_t count, float *y) {
+    for (size_t i = 0; i < count; i++)
+        y[i] = softplus(x[i]);
+}
+
+void GB_FOR_ISA(gb_delta_decay)(const float *x, const float *a_log, const float *bias, size_t count,
+                                float *y) {
+    for (size_t i = 0; i < count; i++)
+        y[i] = gb_exp(-(gb_exp(a_log[i]) * softplus(x[i] + bias[i])));
+}
+
 void GB_FOR_ISA(gb_soft_cap)(const float *x, float cap, size_t count, float *y) {
     for (size_t i = 0; i < count; i++)
         y[i] = cap * gb_tanh(x[i] / cap);

@@ -175,6 +175,7 @@ typedef struct gb_delta {
     const float *decay, *beta;
     size_t gate_stride;
     float *memory;     /* [D, E], changed */
+    bool is_corrected; /* what the key recalls is taken from the value */
     bool is_discarded; /* the change of the memory: it stays as it is; keys are GB_DELTA_DISCARDED at most */
 } gb_delta;
 
@@ -267,6 +268,8 @@ typedef struct gb_vector_kernels {
     void (*silu)(const float *x, size_t count, float *y);
     void (*clamped_swiglu)(const float *gate, const float *up, gb_swiglu_clamp clamp, size_t count, float *y);
     void (*sigmoid)(const float *x, size_t count, float *y);
+    void (*softplus)(const float *x, size_t count, float *y);
+    void (*relu_squared)(const float *x, size_t count, float *y);
     void (*soft_cap)(const float *x, float cap, size_t count, float *y);
 
     /* y += x * factor, the product rounded first. */

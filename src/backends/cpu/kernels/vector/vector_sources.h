@@ -62,6 +62,8 @@ void GB_FOR_ISA(gb_silu)(const float *x, size_t count, float *y);
 void GB_FOR_ISA(gb_clamped_swiglu)(const float *gate, const float *up, gb_swiglu_clamp clamp, size_t count,
                                    float *y);
 void GB_FOR_ISA(gb_sigmoid)(const float *x, size_t count, float *y);
+void GB_FOR_ISA(gb_softplus)(const float *x, size_t count, float *y);
+void GB_FOR_ISA(gb_relu_squared)(const float *x, size_t count, float *y);
 void GB_FOR_ISA(gb_add_scaled)(const float *x, float factor, size_t count, float *y);
 void GB_FOR_ISA(gb_delta_decay)(const float *x, const float *a_log, const float *bias, size_t count,
                                 float *y);
