@@ -20,9 +20,10 @@
 
 enum { VOCABULARY = 40, GREEDY = 4, MAX_TENSORS = 256, NAME = 128 };
 
-/* A model with experts, and how mlx-lm names its stacks. */
+/* A model with experts, and how mlx-lm names its stacks, and those of experts without gates. */
 typedef struct expert_model {
     const char *config, *stack;
+    const char *up, *down;
 } expert_model;
 
 static const expert_model MODELS[] = {
@@ -30,13 +31,20 @@ static const expert_model MODELS[] = {
      "\"num_hidden_layers\":2,\"num_attention_heads\":2,\"num_key_value_heads\":1,\"head_dim\":32,"
      "\"max_position_embeddings\":100,\"num_experts\":5,\"num_experts_per_tok\":2,"
      "\"moe_intermediate_size\":64,\"intermediate_size\":64}",
-     "switch_mlp."},
+     "switch_mlp.", NULL, "down_proj"},
     {"{\"model_type\":\"gemma4_text\",\"dtype\":\"float32\",\"vocab_size\":40,\"hidden_size\":64,"
      "\"intermediate_size\":64,\"num_hidden_layers\":2,\"num_attention_heads\":2,\"num_key_value_heads\":1,"
      "\"head_dim\":32,\"global_head_dim\":32,\"hidden_size_per_layer_input\":0,\"max_position_embeddings\":"
      "100,"
      "\"enable_moe_block\":true,\"num_experts\":5,\"top_k_experts\":2,\"moe_intermediate_size\":64}",
-     "experts.switch_glu."},
+     "experts.switch_glu.", NULL, "down_proj"},
+    {"{\"model_type\":\"nemotron_h\",\"dtype\":\"float32\",\"vocab_size\":40,\"hidden_size\":64,"
+     "\"hybrid_override_pattern\":\"ME*E\",\"num_attention_heads\":2,\"num_key_value_heads\":1,\"head_dim\":"
+     "32,"
+     "\"mamba_num_heads\":4,\"mamba_head_dim\":8,\"ssm_state_size\":8,\"n_groups\":2,"
+     "\"max_position_embeddings\":100,\"n_routed_experts\":5,\"num_experts_per_tok\":2,"
+     "\"moe_intermediate_size\":64,\"moe_shared_expert_intermediate_size\":64}",
+     "switch_mlp.", "fc1", "fc2"},
 };
 enum { MODEL_COUNT = sizeof MODELS / sizeof MODELS[0] };
 
@@ -90,11 +98,12 @@ static void add_rows(tensor_list *list, const gb_constant *from, size_t prefix, 
     add(list, 3, dims, values, (size_t)dims[0] * one * sizeof *values);
 }
 
-static void add_constant(tensor_list *list, const gb_constant *from, expert_form form, const char *stack) {
+static void add_constant(tensor_list *list, const gb_constant *from, expert_form form,
+                         const expert_model *model) {
     const char *at = strstr(from->name, "experts.");
     const int64_t *dims = from->type.shape.dims;
-    const char *own = form == FORM_STACKS ? stack : NULL;
-    if (form == FORM_ONE_TENSOR || !at || !strstr(at, "_proj")) {
+    const char *own = form == FORM_STACKS ? model->stack : NULL;
+    if (form == FORM_ONE_TENSOR || !at || !strstr(at, "_proj") || strstr(at, ".weight")) {
         snprintf(list->names[list->count], NAME, "%s", from->name);
         add(list, from->type.shape.rank, dims, from->data, (size_t)from->size);
         return;
@@ -103,8 +112,10 @@ static void add_constant(tensor_list *list, const gb_constant *from, expert_form
     if (strstr(at, "gate_up_proj")) {
         add_rows(list, from, prefix, own, "gate_proj", 0, dims[1] / 2);
         add_rows(list, from, prefix, own, "up_proj", dims[1] / 2, dims[1]);
+    } else if (strstr(at, "up_proj")) {
+        add_rows(list, from, prefix, own, own ? model->up : "up_proj", 0, dims[1]);
     } else {
-        add_rows(list, from, prefix, own, "down_proj", 0, dims[1]);
+        add_rows(list, from, prefix, own, own ? model->down : "down_proj", 0, dims[1]);
     }
 }
 
@@ -122,7 +133,7 @@ static void write_form(const expert_model *model, expert_form form, const char *
     assert_ok(gb_program_read(temporary_path("random.gumbel"), &program, &error), &error);
     for (uint32_t i = 0; i < program->constant_count; i++)
         if (strchr(program->constants[i].name, '.') && strncmp(program->constants[i].name, "rotary", 6) != 0)
-            add_constant(&list, &program->constants[i], form, model->stack);
+            add_constant(&list, &program->constants[i], form, model);
     write_safetensors(temporary_path("checkpoint/model.safetensors"), list.tensors, list.count);
     for (size_t i = 0; i < list.owned_count; i++)
         gb_free(list.owned[i]);

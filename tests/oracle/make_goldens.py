@@ -62,6 +62,15 @@ def next_model(**keys):
     return dict(qwen(model_type="qwen3_next", intermediate_size=96), **keys)
 
 
+def nemotron(pattern, **keys):
+    return dict(
+        dict(model_type="nemotron_h", vocab_size=512, hidden_size=64, intermediate_size=96, num_attention_heads=4,
+             num_key_value_heads=2, head_dim=32, mamba_num_heads=8, mamba_head_dim=16, ssm_state_size=24, n_groups=2,
+             n_routed_experts=16, num_experts_per_tok=4, moe_intermediate_size=32,
+             moe_shared_expert_intermediate_size=48, max_position_embeddings=1024, hybrid_override_pattern=pattern),
+        **keys)
+
+
 def dense(model_type, **keys):
     return dict(dict(model_type=model_type, vocab_size=512, hidden_size=64, intermediate_size=96, num_hidden_layers=4,
                      num_attention_heads=4, max_position_embeddings=1024), **keys)
@@ -325,6 +334,26 @@ CONFIGS.update({
         rms_norm_eps=1e-6, rope_theta=900.0,
         layer_types=["full_attention"] + ["sliding_attention"] * 2 + ["full_attention", "sliding_attention"],
         layer_rope_theta=[900.0, 0, 900.0, 0, 900.0]),
+})
+
+# Nemotron: layers by the pattern, by transformers' names and by former ones, a last layer of each kind; one group of heads
+# and several; weights of experts that sum to a factor or to nothing; narrower experts; no shared one.
+CONFIGS.update({
+    "nemotron_released": nemotron(
+        "MEM*EMEM*E", torch_dtype="bfloat16", routed_scaling_factor=2.5, n_group=1, topk_group=1, norm_topk_prob=True,
+        n_shared_experts=1, time_step_limit=[0.0, float("inf")], time_step_min=0.001, time_step_max=0.1, expand=2,
+        chunk_size=128, mamba_hidden_act="silu", mlp_hidden_act="relu2", num_hidden_layers=10, residual_in_fp32=False,
+        sliding_window=None),
+    "nemotron_dense": nemotron("M-M-*-M", dtype="float32", n_groups=8, mamba_num_heads=8, ssm_state_size=16,
+                               num_key_value_heads=1, conv_kernel=3, use_conv_bias=False),
+    "nemotron_latent": nemotron(
+        None, dtype="float16", layers_block_type=["mamba", "moe", "attention", "moe", "mamba", "mlp"], vocab_size=389,
+        hidden_size=72, moe_latent_size=40, n_shared_experts=None, norm_topk_prob=False, num_experts_per_tok=3,
+        n_routed_experts=10, n_groups=1, mamba_num_heads=6, mamba_head_dim=12, head_dim=18, layer_norm_epsilon=1e-6),
+    "nemotron_odd_sizes": nemotron(
+        None, dtype="float32", layer_types=["full_attention", "linear_attention", "moe", "full_attention"], vocab_size=389,
+        hidden_size=60, n_groups=3, mamba_num_heads=9, mamba_head_dim=10, ssm_state_size=20, moe_intermediate_size=20,
+        moe_shared_expert_intermediate_size=28, conv_kernel=5, num_attention_heads=6, num_key_value_heads=3, head_dim=10),
 })
 
 

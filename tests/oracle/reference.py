@@ -9,6 +9,7 @@ import dense
 import gemma3
 import gemma4
 import muse_glimmer
+import nemotron_h
 import qwen3_5
 import qwen3_next
 from random_weights import tensor
@@ -25,6 +26,8 @@ def family_of(config):
         return muse_glimmer
     if kind == "qwen3_next":
         return qwen3_next
+    if kind == "nemotron_h":
+        return nemotron_h
     return qwen3_5 if kind.startswith("qwen3_5") else gemma3 if kind.startswith("gemma3") else gemma4
 
 

@@ -8,9 +8,9 @@
 #include <string.h>
 
 static const gb_model *const MODELS[] = {
-    &gb_gemma3,  &gb_gemma4,         &gb_gemma4_unified, &gb_llama,       &gb_mistral,     &gb_qwen2,
-    &gb_qwen3,   &gb_qwen3_moe,      &gb_qwen3_5,        &gb_qwen3_5_moe, &gb_qwen3_next,  &gb_smollm3,
-    &gb_granite, &gb_granite_hybrid, &gb_phi3,           &gb_gpt_oss,     &gb_muse_glimmer};
+    &gb_gemma3,  &gb_gemma4,         &gb_gemma4_unified, &gb_llama,       &gb_mistral,      &gb_qwen2,
+    &gb_qwen3,   &gb_qwen3_moe,      &gb_qwen3_5,        &gb_qwen3_5_moe, &gb_qwen3_next,   &gb_smollm3,
+    &gb_granite, &gb_granite_hybrid, &gb_phi3,           &gb_gpt_oss,     &gb_muse_glimmer, &gb_nemotron_h};
 enum { MODEL_COUNT = sizeof MODELS / sizeof MODELS[0], DEFAULT_CONTEXT = 8192 };
 
 static bool is_named(const gb_model *model, const char *type) {
@@ -62,16 +62,17 @@ gumbel_status gb_keep_layers(uint32_t asked, int64_t *layer_count, gumbel_error 
     return GUMBEL_OK;
 }
 
-gb_tensor_place gb_find_tensors(const gb_weights *weights, bool is_wrapped) {
+gb_tensor_place gb_find_tensors(const gb_weights *weights, const char *table, bool is_wrapped) {
     static const gb_tensor_place PLACES[] = {{"model.", ""},
                                              {"model.language_model.", ""},
                                              {"language_model.model.", "language_model."},
+                                             {"backbone.", ""},
                                              {"", ""}};
     enum { COUNT = sizeof PLACES / sizeof PLACES[0] };
     for (size_t i = 0; i < COUNT; i++) {
         const gb_tensor_place *candidate = &PLACES[(i + is_wrapped) % COUNT];
         char name[64];
-        snprintf(name, sizeof name, "%sembed_tokens.weight", candidate->text);
+        snprintf(name, sizeof name, "%s%s", candidate->text, table ? table : "embed_tokens.weight");
         if (gb_weights_has(weights, name))
             return *candidate;
     }
@@ -83,7 +84,7 @@ gumbel_status gb_begin_text_graph(const gb_text_model *model, const gb_model_opt
                                   gumbel_error *error) {
     int64_t max_context = 0;
     GB_TRY(choose_context(options->max_context, model->max_positions, &max_context, error));
-    const gb_tensor_place place = gb_find_tensors(weights, model->is_wrapped);
+    const gb_tensor_place place = gb_find_tensors(weights, model->table, model->is_wrapped);
     const gb_scope root = {.builder = builder, .weights = weights};
     graph->scope = gb_scope_in(&root, "%s", place.text);
     graph->head = gb_scope_in(&root, "%s", place.head);

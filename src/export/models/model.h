@@ -45,8 +45,9 @@ typedef struct gb_tensor_place {
     const char *text, *head; /* prefixes */
 } gb_tensor_place;
 
-/* Looks for the embedding table; is_wrapped says where it usually is. */
-gb_tensor_place gb_find_tensors(const gb_weights *weights, bool is_wrapped);
+/* Looks for the embedding table of that name (NULL: embed_tokens.weight); is_wrapped says where it usually
+ * is. */
+gb_tensor_place gb_find_tensors(const gb_weights *weights, const char *table, bool is_wrapped);
 
 /* What every text model's graph begins and ends with. */
 typedef struct gb_text_model {
@@ -54,6 +55,7 @@ typedef struct gb_text_model {
     int64_t max_positions; /* that the model knows */
     int64_t window;        /* of its sliding layers; 0: none */
     bool is_wrapped;       /* config.json has a text_config, which says where tensors usually are */
+    const char *table;     /* what the embedding's table is called; NULL: embed_tokens.weight */
 } gb_text_model;
 
 typedef struct gb_text_graph {
@@ -74,6 +76,6 @@ gumbel_status gb_end_text_graph(const gb_text_graph *graph, gb_ref logits, const
 
 extern const gb_model gb_gemma3, gb_gemma4, gb_gemma4_unified, gb_llama, gb_mistral, gb_qwen2, gb_qwen3,
     gb_qwen3_moe, gb_qwen3_5, gb_qwen3_5_moe, gb_qwen3_next, gb_smollm3, gb_granite, gb_granite_hybrid,
-    gb_phi3, gb_gpt_oss, gb_muse_glimmer;
+    gb_phi3, gb_gpt_oss, gb_muse_glimmer, gb_nemotron_h;
 
 #endif

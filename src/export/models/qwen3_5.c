@@ -112,7 +112,7 @@ static gb_ref forward(const qwen3_5 *model, const gb_scope *scope, const gb_scop
 static bool is_from_mlx(const gb_qwen3_5_config *config, const gb_weights *weights) {
     const gb_delta_net *net = &config->delta_net;
     const int64_t channels = 2 * net->key_heads * net->key_dim + net->value_heads * net->value_dim;
-    const char *prefix = gb_find_tensors(weights, config->is_wrapped).text;
+    const char *prefix = gb_find_tensors(weights, NULL, config->is_wrapped).text;
     for (int64_t i = 0; i < config->layer_count; i++) {
         char name[128];
         snprintf(name, sizeof name, "%slayers.%" PRId64 ".linear_attn.conv1d.weight", prefix, i);
