@@ -34,6 +34,7 @@ static const program_case programs[] = {
     /* A full layer whose heads' size is one of the tensor cores', over a float32 cache. */
     {"small_heads.json", NULL, "none", 2e-4},
     {"gpt_oss.json", NULL, "none", 2e-4},
+    {"nemotron.json", NULL, "none", 2e-4},
     {"small_groups.json", "int4-affine", "none", 0.03},
     {"qwen_groups.json", "int4-affine", "none", 0.03},
     /* One row's norms and its router are one launch, its experts two. Prompts' inputs are not in 8 bits here.

@@ -105,6 +105,9 @@ static int set_up_phi3(void **state) {
 static int set_up_gpt_oss(void **state) {
     return set_up(state, "gpt_oss.json", NULL);
 }
+static int set_up_nemotron(void **state) {
+    return set_up(state, "nemotron.json", NULL);
+}
 static int set_up_int4(void **state) {
     return set_up(state, "small_groups.json", "int4");
 }
@@ -290,6 +293,7 @@ static void test_fork_and_unfused(void **state) {
         cmocka_unit_test_setup_teardown(test, set_up_granite, tear_down),                                    \
         cmocka_unit_test_setup_teardown(test, set_up_phi3, tear_down),                                       \
         cmocka_unit_test_setup_teardown(test, set_up_gpt_oss, tear_down),                                    \
+        cmocka_unit_test_setup_teardown(test, set_up_nemotron, tear_down),                                   \
         cmocka_unit_test_setup_teardown(test, set_up_int4, tear_down),                                       \
         cmocka_unit_test_setup_teardown(test, set_up_int8, tear_down),                                       \
         cmocka_unit_test_setup_teardown(test, set_up_affine, tear_down),                                     \
