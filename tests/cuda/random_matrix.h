@@ -7,12 +7,12 @@
 
 #include "cuda/device_memory.h"
 #include "tensor/convert.h"
-#include "tensor/packing.h"
+#include "tensor/padded_tiles.h"
 
 typedef struct matrix_case {
     gb_format format;
     size_t outputs, inputs, rotation;
-    bool is_in_fragments; /* if it can be; otherwise in tiles if it can be */
+    bool is_in_fragments; /* if it can be; otherwise in tiles if it can be, with zeros */
 } matrix_case;
 
 typedef struct matrix {
@@ -51,21 +51,51 @@ static inline void fill(matrix *m, size_t rows, uint64_t *random) {
     }
 }
 
-static inline bool choose_packing(const matrix_case *c, size_t rows, gb_packing *packing) {
-    if (c->is_in_fragments)
-        return gb_packing_fragments(&c->format, rows, c->inputs, packing);
-    return c->outputs % GB_TILE_ROWS == 0 && gb_packing_tiles(&c->format, rows, c->inputs, packing);
+/* Puts the matrix into fragments on the device; false where it cannot be. */
+static inline bool put_fragments(matrix *m, size_t rows) {
+    const matrix_case *c = m->of;
+    gb_packing packing;
+    if (!c->is_in_fragments || !gb_packing_fragments(&c->format, rows, c->inputs, &packing))
+        return false;
+    uint8_t *packed = malloc(m->planes.size);
+    assert_non_null(packed);
+    gb_pack_matrix(&packing, &c->format, rows, c->inputs, m->data, packed);
+    m->tensor.data = device_copy(packed, m->planes.size);
+    free(packed);
+    return true;
+}
+
+/* The same in tiles, which zeros fill. */
+static inline bool put_tiles(matrix *m, size_t experts) {
+    const matrix_case *c = m->of;
+    gb_padded_tiles tiles;
+    if (c->is_in_fragments || !gb_find_padded_tiles(&c->format, c->outputs, c->inputs, experts, &tiles))
+        return false;
+    uint8_t *packed = calloc(tiles.all.size, 1), *scratch = malloc(tiles.padded.size);
+    assert_true(packed && scratch);
+    for (gb_plane_kind kind = GB_PLANE_CODES; kind < GB_PLANE_KINDS; kind++)
+        for (uint64_t t = 0; t < gb_padded_tile_count(&tiles); t++) {
+            const gb_plane *from = gb_plane_of(&m->planes, kind), *to = gb_plane_of(&tiles.all, kind);
+            if (from->row_bytes > 0)
+                gb_pack_padded_tile(&tiles, kind, gb_padded_tile_rows(&tiles, t),
+                                    m->data + from->offset +
+                                        gb_padded_tile_first(&tiles, t) * from->row_bytes,
+                                    scratch, packed + to->offset + t * GB_TILE_ROWS * to->row_bytes);
+        }
+    m->tensor.planes = tiles.all;
+    m->tensor.data = device_copy(packed, tiles.all.size);
+    free(packed);
+    free(scratch);
+    return true;
 }
 
 /* Of `experts` matrices, packed where it can be. */
 static inline matrix new_matrix(const matrix_case *c, size_t experts, uint64_t *random) {
     matrix m = {.of = c};
     const size_t rows = experts * c->outputs;
-    gb_packing packing;
     assert_true(gb_format_planes(&c->format, rows, c->inputs, &m.planes));
     m.data = malloc(m.planes.size);
-    uint8_t *packed = malloc(m.planes.size);
-    assert_true(m.data && packed);
+    assert_non_null(m.data);
     fill(&m, rows, random);
     m.tensor = (gb_cuda_tensor){
         .dtype = GB_QUANTIZED, .rank = 2, .dims = {rows, c->inputs}, .format = c->format, .planes = m.planes};
@@ -75,11 +105,9 @@ static inline matrix new_matrix(const matrix_case *c, size_t experts, uint64_t *
         m.tensor.dims[1] = c->outputs;
         m.tensor.dims[2] = c->inputs;
     }
-    m.tensor.is_packed = choose_packing(c, rows, &packing);
-    if (m.tensor.is_packed)
-        gb_pack_matrix(&packing, &c->format, rows, c->inputs, m.data, packed);
-    m.tensor.data = device_copy(m.tensor.is_packed ? packed : m.data, m.planes.size);
-    free(packed);
+    m.tensor.is_packed = put_fragments(&m, rows) || put_tiles(&m, experts);
+    if (!m.tensor.is_packed)
+        m.tensor.data = device_copy(m.data, m.planes.size);
     return m;
 }
 

@@ -34,6 +34,9 @@ static const matrix_case cases[] = {
      false}, /* more tiles than blocks of threads */
     {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32, 0}, 48, 96, 32, false},
     {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 64, 0}, 21, 320, 4, false},
+    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32, 0}, 200, 192, 64, false},
+    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 64, 0}, 320, 320, 64, false},
+    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32, 0}, 72, 2880, 64, false}, /* gpt-oss's width */
     {{GB_FORMAT_PROGRESSIVE, 5, false, 8, GB_F16, 32, 0}, 17, 160, 2, false},
     {{GB_FORMAT_PROGRESSIVE, 6, false, 8, GB_F16, 64, 0}, 128, 128, 0, false},
     {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 0, 0}, 33, 77, 0, false},
@@ -304,7 +307,8 @@ typedef struct norm_case {
 } norm_case;
 
 static const norm_case norm_cases[] = {
-    {2048, {256, 128}, 128, 32, true},  {1152, {128, 128}, 0, 128, true},   {5376, {128, 256}, 128, 64, true},
+    {2048, {256, 128}, 128, 32, true},  {1152, {128, 128}, 0, 128, true},
+    {5376, {128, 256}, 128, 64, true},  {2880, {192, 72}, 64, 32, true},
     {5376, {128, 128}, 256, 32, true},  {2048, {128, 128}, 256, 32, false}, /* a rotation of two warps */
     {6272, {128, 128}, 128, 32, false},
 };

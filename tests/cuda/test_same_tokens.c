@@ -35,6 +35,8 @@ static const program_case programs[] = {
     {"small_heads.json", NULL, "none", 2e-4},
     {"gpt_oss.json", NULL, "none", 2e-4},
     {"nemotron.json", NULL, "none", 2e-4},
+    /* Matrices and experts whose last tiles are filled with zeros; products have the CPU's bits. */
+    {"gpt_oss_wide.json", "int4", NULL, 2e-4},
     {"small_groups.json", "int4-affine", "none", 0.03},
     {"qwen_groups.json", "int4-affine", "none", 0.03},
     /* One row's norms and its router are one launch, its experts two. Prompts' inputs are not in 8 bits here.
@@ -43,6 +45,8 @@ static const program_case programs[] = {
     /* The shared expert's gate is one row of 8 bits. */
     {"qwen_long_rows.json", "run/mlx_4bit.json", "int8", 0.06},
 };
+
+static const double MOST_FOR_SAME_TOKENS = 2e-4; /* tolerance of logits */
 
 static gumbel_program *program;
 static const program_case *of_program;
@@ -124,7 +128,7 @@ static void answers_are_near_the_cpus(void **unused) {
         }
         print_message("%s: difference %.2g of the largest logit\n", of_program->config, difference / largest);
         assert_true(difference <= of_program->tolerance * largest);
-        if (!of_program->recipe)
+        if (of_program->tolerance <= MOST_FOR_SAME_TOKENS)
             assert_memory_equal(tokens, expected_tokens, sizeof tokens);
         gumbel_session_destroy(on_cpu);
         gumbel_session_destroy(on_cuda);

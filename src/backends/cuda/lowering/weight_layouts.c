@@ -24,6 +24,27 @@ static bool can_pad(const gb_constant *constant, const gb_constant_use *use) {
            gb_cuda_count_all_outputs(constant) <= MOST_PADDED_ROWS;
 }
 
+/* A rank's part is left as it is, and so is a file's packing whose blocks are no parts of tiles. */
+static bool can_fill_tiles(const gb_constant *constant, const gb_constant_use *use) {
+    const gb_shape *shape = &constant->type.shape;
+    const uint64_t block = constant->packing.block_rows > 0 ? constant->packing.block_rows : 1;
+    return shape->rank >= 2 && !constant->part && use->is_multiplied && !use->has_others &&
+           use->is_per_token && GB_TILE_ROWS % block == 0 &&
+           (uint64_t)shape->dims[shape->rank - 2] % block == 0;
+}
+
+/* Tiles with zeros where rows or columns are no whole ones. */
+static bool find_padded_tiles(const gb_constant *constant, const gb_constant_use *use,
+                              gb_cuda_weight_layout *layout) {
+    gb_padded_tiles tiles;
+    if (!can_fill_tiles(constant, use) || !gb_cuda_padded_tiles(constant, &tiles))
+        return false;
+    layout->packing = tiles.packing;
+    layout->planes = tiles.all;
+    layout->fills_tiles = true;
+    return true;
+}
+
 /* Whether inputs of its products are rounded in groups. */
 static bool rounds_groups(const gb_constant *constant, const gb_constant_use *use) {
     const gb_shape *shape = &constant->type.shape;
@@ -53,6 +74,8 @@ static bool find_packed(const gb_constant *constant, const gb_constant_use *use,
     if (!gb_constant_matrix(constant, &rows, &columns))
         return false;
     layout->packing = gb_constant_wanted_packing(constant, use, GB_ORDER_FRAGMENTS);
+    if (layout->packing.block_rows == 0 && find_padded_tiles(constant, use, layout))
+        return true;
     if (layout->packing.block_rows == 0 && can_pad(constant, use)) {
         if (gb_packing_fragments(&constant->format, padded_rows(rows), columns, &layout->packing))
             layout->padded_rows = rows = padded_rows(rows);
@@ -68,6 +91,15 @@ static bool find_canonical(const gb_constant *constant, gb_cuda_weight_layout *l
     *layout = (gb_cuda_weight_layout){.format = constant->format};
     return gb_constant_matrix(constant, &rows, &columns) &&
            gb_format_planes(&constant->format, rows, columns, &layout->planes);
+}
+
+bool gb_cuda_padded_tiles(const gb_constant *constant, gb_padded_tiles *tiles) {
+    const gb_shape *shape = &constant->type.shape;
+    uint64_t rows, columns;
+    if (!gb_constant_matrix(constant, &rows, &columns))
+        return false;
+    const uint64_t of_one = (uint64_t)shape->dims[shape->rank - 2];
+    return gb_find_padded_tiles(&constant->format, of_one, columns, rows / of_one, tiles);
 }
 
 /* ---- What kernels want --------------------------------------------------------------------------------- */

@@ -17,11 +17,11 @@ static unsigned rotation_of(const gb_cuda_call *call) {
     return (unsigned)gb_node_int(call->node, GB_ATTRIBUTE_ROTATION);
 }
 
-/* Whether a part is a product of exact sums with a weight [.., outputs, inputs]. */
+/* Whether a part is a product of exact sums with a weight [.., outputs, inputs] that has no padding. */
 static bool is_supported(const gb_cuda_call *part, size_t outputs, size_t inputs) {
     const gb_cuda_tensor *weight = part->operands[1];
-    return gb_cuda_supports_mma_int8(part) && weight->dims[weight->rank - 2] == outputs &&
-           weight->dims[weight->rank - 1] == inputs;
+    return gb_cuda_supports_mma_int8(part) && outputs % GB_TILE_ROWS == 0 && inputs % GB_TILE_COLUMNS == 0 &&
+           weight->dims[weight->rank - 2] == outputs && weight->dims[weight->rank - 1] == inputs;
 }
 
 /* Whether the shared expert's is one, too, that a launch of the other can have. */

@@ -51,6 +51,8 @@ typedef struct piece {
     uint64_t columns, unit_rows, unit_bytes;
     uint64_t from_unit_bytes; /* where codes are expanded: of a unit of the constant's */
     uint64_t count;
+    const gb_padded_tiles *tiles; /* where they are filled: units are of one, from number `first` on */
+    uint64_t first;
     const uint8_t *from;
     uint8_t *to;
 } piece;
@@ -58,7 +60,8 @@ typedef struct piece {
 /* Bytes on the device. */
 static uint64_t size_of(const gb_program *program, const gb_cuda_weights *weights, uint32_t i) {
     const gb_cuda_weight_layout *layout = &weights->layouts[i];
-    return layout->padded_rows > 0 || layout->is_expanded ? layout->planes.size : program->constants[i].size;
+    return layout->padded_rows > 0 || layout->fills_tiles || layout->is_expanded ? layout->planes.size
+                                                                                 : program->constants[i].size;
 }
 
 static gumbel_status place(const gb_program *program, bool may_expand, gb_cuda_weights *weights,
@@ -304,6 +307,48 @@ static gumbel_status pad_constant(upload *u, uint8_t *to, uint32_t index, const 
     return status;
 }
 
+/* The thread's share of tiles, which get their zeros. */
+static void fill_share(void *user, unsigned index) {
+    const piece *p = user;
+    const uint64_t end = p->count * (index + 1) / p->upload->threads;
+    for (uint64_t i = p->count * index / p->upload->threads; i < end; i++) {
+        uint8_t *to = p->to + i * p->unit_bytes, *scratch = p->upload->canonical + i * p->unit_bytes;
+        const uint64_t rows = gb_padded_tile_rows(p->tiles, p->first + i);
+        gb_constant_canonical_rows(p->constant, p->kind, gb_padded_tile_first(p->tiles, p->first + i), rows,
+                                   to);
+        gb_pack_padded_tile(p->tiles, p->kind, rows, to, scratch, to);
+    }
+}
+
+static gumbel_status send_tiles(upload *u, uint8_t *to, piece p, gumbel_error *error) {
+    const uint64_t most = STAGING_BYTES / p.unit_bytes, all = gb_padded_tile_count(p.tiles);
+    if (most == 0)
+        return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "constant %s: its packed rows are too long",
+                       p.constant->name);
+    for (p.first = 0; p.first < all; p.first += p.count) {
+        p.count = all - p.first < most ? all - p.first : most;
+        GB_TRY(take_staging(u, &p.to, error));
+        gb_team_run(u->team, fill_share, &p);
+        GB_TRY(send_staging(u, to + p.first * p.unit_bytes, (size_t)(p.count * p.unit_bytes), error));
+    }
+    return GUMBEL_OK;
+}
+
+/* A constant whose last tiles get zeros. */
+static gumbel_status fill_tiles(upload *u, uint8_t *to, const gb_constant *constant, gumbel_error *error) {
+    gb_padded_tiles tiles;
+    if (!gb_cuda_padded_tiles(constant, &tiles))
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "constant %s has no tiles", constant->name);
+    piece p = {.upload = u, .constant = constant, .tiles = &tiles};
+    for (p.kind = GB_PLANE_CODES; p.kind < GB_PLANE_KINDS; p.kind++) {
+        const gb_plane *plane = gb_plane_of(&tiles.all, p.kind);
+        p.unit_bytes = GB_TILE_ROWS * plane->row_bytes;
+        if (plane->row_bytes > 0)
+            GB_TRY(send_tiles(u, to + plane->offset, p, error));
+    }
+    return GUMBEL_OK;
+}
+
 /* A constant with data, which the caller gives until it has been copied. */
 static gumbel_status copy_constant(upload *u, uint32_t i, const gb_constant *constant, gumbel_error *error) {
     const gb_cuda_weight_layout *layout = &u->weights->layouts[i];
@@ -311,6 +356,8 @@ static gumbel_status copy_constant(upload *u, uint32_t i, const gb_constant *con
     const piece bytes = {.upload = u, .constant = constant, .unit_bytes = 1, .from = constant->data};
     if (layout->is_expanded)
         return expand_constant(u, to, i, constant, error);
+    if (layout->fills_tiles)
+        return fill_tiles(u, to, constant, error);
     if (layout->padded_rows > 0)
         return pad_constant(u, to, i, constant, error);
     if (!gb_packing_equal(&constant->packing, &layout->packing))
@@ -346,7 +393,8 @@ static void tell_rearranging(const gb_program *program, const upload *u) {
     uint64_t size = 0;
     for (uint32_t i = 0; i < program->constant_count; i++)
         if (!gb_packing_equal(&program->constants[i].packing, &u->weights->layouts[i].packing) &&
-            u->weights->layouts[i].padded_rows == 0 && !u->weights->layouts[i].is_expanded)
+            u->weights->layouts[i].padded_rows == 0 && !u->weights->layouts[i].fills_tiles &&
+            !u->weights->layouts[i].is_expanded)
             /* no file has those so */
             size += program->constants[i].size;
     if (size == 0 || !u->options->log)

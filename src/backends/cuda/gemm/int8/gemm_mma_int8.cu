@@ -60,15 +60,14 @@ int8_matrix gb_cuda_int8_matrix(const gb_cuda_call *call, uint32_t *tiles) {
         m.y = data_of<float>(call->gathered) + (e ? e->rank * m.outputs : 0);
         m.ranks = e ? e->on_device : nullptr;
     }
-    *tiles += m.outputs / GB_TILE_ROWS;
+    *tiles += blocks_for(m.outputs, GB_TILE_ROWS);
     m.tiles_end = *tiles;
     return m;
 }
 
 bool gb_cuda_supports_mma_int8(const gb_cuda_call *call) {
     const gb_cuda_tensor *weight = call->operands[1];
-    return gb_cuda_supports_int8(call) && weight->is_packed &&
-           weight->dims[weight->rank - 2] % GB_TILE_ROWS == 0;
+    return gb_cuda_supports_int8(call) && weight->is_packed;
 }
 
 bool gb_cuda_packed_int8_joins(const gb_cuda_call *call, const gb_cuda_call *other) {
@@ -111,13 +110,12 @@ static void launch(const gb_cuda_call *call, mma_int8 &p, size_t tile_rows, size
 }
 
 static mma_int8 product_of(const gb_cuda_call *const *calls, uint32_t count, const row_lists &lists) {
-    const gb_cuda_tensor *weight = calls[0]->operands[1];
     mma_int8 p = {};
     for (uint32_t i = 0; i < count; i++)
         p.of[i] = gb_cuda_int8_matrix(calls[i], &p.tiles);
     p.x = gb_cuda_round_rows(calls[0]);
     p.lists = lists;
-    p.blocks = (uint32_t)(weight->dims[weight->rank - 1] / GB_TILE_COLUMNS);
+    p.blocks = int8_blocks_of(calls[0]);
     return p;
 }
 

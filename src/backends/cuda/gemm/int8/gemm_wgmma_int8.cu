@@ -98,7 +98,6 @@ static unsigned grid_of(const gb_cuda_call *call, const int8_gemm &p) {
 static int8_gemm product_of(const gb_cuda_call *const *calls, uint32_t count, const int8_rows &x,
                             const row_lists &lists, size_t row_tiles) {
     const gb_cuda_call *first = calls[0];
-    const gb_cuda_tensor *weight = first->operands[1];
     int8_gemm p = {};
     for (uint32_t i = 0; i < count; i++) {
         p.of[i] = gb_cuda_int8_matrix(calls[i], &p.tiles);
@@ -109,7 +108,7 @@ static int8_gemm product_of(const gb_cuda_call *const *calls, uint32_t count, co
     p.partial = reinterpret_cast<int4 *>(first->scratch->bytes);
     p.arrivals = first->scratch->arrivals;
     p.row_tiles = (uint32_t)row_tiles;
-    p.blocks = (uint32_t)(weight->dims[weight->rank - 1] / GB_TILE_COLUMNS);
+    p.blocks = int8_blocks_of(first);
     p.splits = lists.tiles ? 1 : choose_splits(first, p, lists.rows);
     return p;
 }

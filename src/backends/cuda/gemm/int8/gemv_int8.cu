@@ -196,7 +196,7 @@ struct gemv_int8_warp {
      * tile is multiplied: memory that is busy with weights answers late. */
     struct tile_result {
         float *to;
-        uint32_t stride;
+        uint32_t stride, count; /* count: of outputs from the first one on that the matrix has */
         uint16_t scales[2];
         const gb_cuda_exchange *ranks;
     };
@@ -207,8 +207,9 @@ struct gemv_int8_warp {
 
     __device__ tile_result result_of(uint32_t tile) const {
         const int8_matrix &m = p.matrix_of(tile, &tile);
-        const size_t output = (size_t)tile * GB_TILE_ROWS + output_in_tile();
-        return {m.y + output, m.stride, {m.row_scales[output], m.row_scales[output + 8]}, m.ranks};
+        const uint32_t output = tile * GB_TILE_ROWS + output_in_tile();
+        const uint32_t count = output < m.outputs ? m.outputs - output : 0;
+        return {m.y + output, m.stride, count, {m.row_scales[output], m.row_scales[output + 8]}, m.ranks};
     }
 
     __device__ uint32_t row_of(int sum) const {
@@ -224,6 +225,8 @@ struct gemv_int8_warp {
         float *const own = to.to + (size_t)row_of(sum) * to.stride + below(sum);
         const float result = int8_result(value - rows.raised[row], rows.scales[row],
                                          gb_widen_half(to.scales[below(sum) / 8], GB_F16));
+        if (below(sum) >= to.count)
+            return;
         *own = result;
         if (to.ranks)
             store_at_others(*to.ranks, own, result);
@@ -318,7 +321,7 @@ void gb_cuda_gemv_int8(const gb_cuda_problem *problem) {
     for (uint32_t i = 0; i < problem->count; i++)
         p.of[i] = gb_cuda_int8_matrix(problem->parts[i], &p.tiles);
     p.joined = reinterpret_cast<unsigned long long *>(call->scratch->arrivals);
-    p.columns = (uint32_t)call->operands[1]->dims[1];
+    p.columns = int8_blocks_of(call) * GB_TILE_COLUMNS;
     p.x = gb_cuda_round_rows(call);
     p.rows = (uint32_t)call->operands[0]->dims[0];
     p.keeps_tiles = keeps_tiles(p);

@@ -31,7 +31,7 @@ static __global__ void __launch_bounds__(int8_row_gemv<GROUP>::THREADS, 1)
 #pragma unroll
         for (int r = 0; r < ROUNDS; r++) {
             const uint32_t column = ((uint32_t)r * gemv::WARPS * WARP + threadIdx.x) * LANE_COLUMNS;
-            if (column < p.columns)
+            if (column < p.inputs)
                 parts[r].load(x, column);
         }
         row.template round_row<LANE_COLUMNS, ROUNDS>(parts, largest);

@@ -118,20 +118,21 @@ struct int8_row_gemv : int8_row_pipeline<GROUP> {
     /* Where the lane's output of a tile goes, and its scale, which is on its way while the tile is
      * multiplied: memory that is busy with weights answers late. */
     struct tile_result {
-        float *to;
+        float *to; /* NULL: it has none */
         uint16_t scale;
     };
 
     __device__ tile_result result_of(uint32_t tile) const {
         const int8_matrix &m = p.matrix_of(tile, &tile);
-        const size_t output = (size_t)tile * GB_TILE_ROWS + output_in_tile();
-        return {m.y + output, has_output() ? m.row_scales[output] : (uint16_t)0};
+        const uint32_t output = tile * GB_TILE_ROWS + output_in_tile();
+        return {output < m.outputs ? m.y + output : nullptr,
+                has_output() ? m.row_scales[output] : (uint16_t)0};
     }
 
     __device__ void finish(const tile_piece &piece, copy_pipeline &exchange, const tile_result &result,
                            int32_t sum) const {
         sum += take_sum(exchange);
-        if (has_output() && (piece.is_whole(p) || join(piece.tile, &sum)))
+        if (has_output() && (piece.is_whole(p) || join(piece.tile, &sum)) && result.to)
             *result.to = int8_result(sum, x_scale, gb_widen_half(result.scale, GB_F16));
     }
 

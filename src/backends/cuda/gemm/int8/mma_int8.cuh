@@ -57,7 +57,7 @@ struct mma_int8_warp {
             matrix++;
         const uint32_t first = matrix == p.of ? 0 : matrix[-1].tiles_end;
         output = (tile - first) * GB_TILE_ROWS + in_tile * GB_FRAGMENT_ROWS;
-        weight_row = (uint32_t)rows.expert * matrix->outputs + output;
+        weight_row = (uint32_t)rows.expert * p.tiles * GB_TILE_ROWS + output;
         const size_t block = (size_t)(weight_row / GB_TILE_ROWS) * p.blocks;
         codes =
             matrix->codes + block * INT8_CODE_BYTES + in_tile * INT8_FRAGMENT_BYTES + lane * sizeof(uint4);
@@ -151,8 +151,9 @@ struct mma_int8_warp {
             float *to = matrix->y + row * matrix->outputs + output + lane / 4;
 #pragma unroll
             for (int below = 0; below < 2; below++)
-                to[below * 8] =
-                    int8_result(sums[i / 2][below * 2 + i % 2] - raised, p.x.scales[of_x], scales[below]);
+                if (output + lane / 4 + below * 8 < matrix->outputs)
+                    to[below * 8] =
+                        int8_result(sums[i / 2][below * 2 + i % 2] - raised, p.x.scales[of_x], scales[below]);
         }
     }
 };

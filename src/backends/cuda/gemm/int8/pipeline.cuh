@@ -258,7 +258,8 @@ struct int8_sums {
         float *to = weight.y + (size_t)row.number * weight.stride + output;
 #pragma unroll
         for (int below = 0; below < 2; below++)
-            to[below * 8] = int8_result(of[below * 2 + odd] - row.raised, row.scale, scales[below]);
+            if (output + below * 8 < weight.outputs)
+                to[below * 8] = int8_result(of[below * 2 + odd] - row.raised, row.scale, scales[below]);
     }
 
     template <typename Rows>

@@ -51,7 +51,8 @@ inline int8_row_products int8_row_products_of(const gb_cuda_call *const *calls, 
     for (uint32_t i = 0; i < count; i++)
         p.of[i] = gb_cuda_int8_matrix(calls[i], &p.tiles);
     p.joined = reinterpret_cast<unsigned long long *>(calls[0]->scratch->arrivals);
-    p.columns = (uint32_t)calls[0]->operands[1]->dims[1];
+    p.inputs = (uint32_t)calls[0]->operands[1]->dims[1];
+    p.columns = int8_blocks_of(calls[0]) * GB_TILE_COLUMNS;
     p.rotation = (unsigned)gb_node_int(calls[0]->node, GB_ATTRIBUTE_ROTATION);
     p.factor = gb_hadamard_scale(p.rotation);
     return p;

@@ -28,6 +28,7 @@ static_assert(ROW_MOST_STAGES % ROW_TURNS == 0, "a stage's place is always that 
 /* Products of one row. */
 struct int8_row_products : tile_products {
     uint32_t stages;   /* a multiple of ROW_TURNS: a place among them is always that of one turn */
+    uint32_t inputs;   /* of the row; zeros follow up to `columns` */
     unsigned rotation; /* 0: none */
     float factor;      /* of the row's scale */
 };

@@ -6,7 +6,8 @@
  *     (q - zero) * scale + 128 = q * scale + (128 - zero * scale)
  *
  * is one multiplication and addition of 32 bits, because each byte of the result is within 0 .. 255 (Lin et
- * al., "QServe", 2024). What 128 adds to a sum is 128 times the sum of the row's codes.
+ * al., "QServe", 2024). What 128 adds to a sum is 128 times the sum of the row's codes. Columns that fill the
+ * last tile meet zeros of the input (rows.cuh), which add nothing to any of these integers.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_GEMM_INT8_WEIGHTS_CUH
 #define GUMBEL_BACKENDS_CUDA_GEMM_INT8_WEIGHTS_CUH
@@ -31,7 +32,7 @@ struct int8_matrix {
     const uint8_t *groups;      /* [tiles, blocks, the bytes of the groups] */
     const uint16_t *row_scales; /* [outputs] float16 */
     float *y;                   /* [rows, stride], of which it has `outputs` columns */
-    uint32_t outputs, stride;
+    uint32_t outputs, stride;   /* outputs: without the rows that fill the last tile, which have no results */
     const gb_cuda_exchange *ranks; /* in whose memory y is stored, too; on the device; NULL: there are none */
     uint32_t tiles_end;            /* tiles of this matrix and those before it */
 };
@@ -69,6 +70,12 @@ struct expanded_group {
             a[i] = (words[i % 2] >> (i / 2 * 4) & 0x0f0f0f0fu) * of[i % 2].x + of[i % 2].y;
     }
 };
+
+/* Blocks of columns of a call's weight, the last one filled up. */
+inline uint32_t int8_blocks_of(const gb_cuda_call *call) {
+    const gb_cuda_tensor *weight = call->operands[1];
+    return blocks_for(weight->dims[weight->rank - 1], GB_TILE_COLUMNS);
+}
 
 } // namespace gb_cuda
 
