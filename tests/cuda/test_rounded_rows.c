@@ -176,8 +176,8 @@ static void check_case(const rounded_case *c, gb_fused_kind kind) {
     for (size_t i = 0; i < sizeof(cases) / sizeof *(cases); i++)                                             \
     check_case(&(cases)[i], kind)
 
-/* Several blocks of threads share each of a few rows. What is left: columns that are no whole blocks, a block
- * of the rotation that is wider than a warp, and rows that are not the product's. */
+/* Several blocks of threads share each of a few rows, and zeros follow columns that are no whole blocks. What
+ * is left: a block of the rotation that is wider than a warp, and rows that are not the product's. */
 static void norms_round_rows(void **state) {
     (void)state;
     static const rounded_case cases[] = {
@@ -185,7 +185,9 @@ static void norms_round_rows(void **state) {
         {1, 5376, 5376, GB_CUDA_BYTES_BY_LANES, 256, false, true},
         {20, 1152, 1152, GB_CUDA_BYTES_BY_LANES, 64, false, true},
         {5, 8192, 8192, GB_CUDA_BYTES_SWIZZLED, 0, true, true},
-        {3, 1104, 1104, GB_CUDA_BYTES_SWIZZLED, 16, false, false},
+        {3, 1104, 1104, GB_CUDA_BYTES_SWIZZLED, 16, false, true},
+        {2, 2880, 2880, GB_CUDA_BYTES_BY_LANES, 64, false, true},
+        {17, 2880, 2880, GB_CUDA_BYTES_SWIZZLED, 64, true, true},
         {3, 2048, 2048, GB_CUDA_BYTES_SWIZZLED, 256, false, false},
         {2, 2048, 1024, GB_CUDA_BYTES_SWIZZLED, 128, false, false},
     };
@@ -209,7 +211,8 @@ static void gates_round_rows(void **state) {
         {17, 1024, 256, GB_CUDA_BYTES_SWIZZLED, 128, true, true},
         {1, 4096, 4096, GB_CUDA_BYTES_SWIZZLED, 0, false, true},
         {17, 21504, 21504, GB_CUDA_BYTES_SWIZZLED, 256, true, true},
-        {2, 544, 544, GB_CUDA_BYTES_SWIZZLED, 32, false, false},
+        {2, 544, 544, GB_CUDA_BYTES_SWIZZLED, 32, false, true},
+        {17, 2880, 2880, GB_CUDA_BYTES_BY_LANES, 64, true, true},
         {17, 24704, 24704, GB_CUDA_BYTES_SWIZZLED, 128, true, false},
     };
     CHECK_ALL(cases, GB_FUSED_GATED);

@@ -30,8 +30,8 @@ typedef struct gb_cuda_tensor {
     bool is_ring;       /* of a state: whose rows a long run of tokens would overwrite before it reads them */
     gb_format format;   /* of a quantized constant; else dense */
     gb_planes planes;   /* of a quantized constant */
-    bool is_packed;     /* for tensor cores: by gb_packing_fragments, whose last block may be padded, or
-                         * gb_packing_tiles; otherwise canonical */
+    bool is_packed;     /* for tensor cores: by gb_packing_fragments or gb_packing_tiles, whose last
+                         * block or tiles may be padded; otherwise canonical */
     bool int8_input;    /* decode rounds its activations to 8 bits; only where packed */
     size_t all_outputs; /* of a matrix: those that all ranks have; 0: the same */
 } gb_cuda_tensor;

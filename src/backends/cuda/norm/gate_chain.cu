@@ -181,7 +181,8 @@ static unsigned columns_of_thread(const gate_chain &c) {
 
 /* Whether rows are rounded by blocks that have them whole. */
 static bool rounds_rows(const gate_chain &c) {
-    return c.rounded.is_there() && c.of.columns % INT8_BLOCK == 0 &&
+    return c.rounded.is_there() &&
+           c.of.columns % (c.rounded.ranks ? (unsigned)INT8_BLOCK : (unsigned)LANE_COLUMNS) == 0 &&
            c.of.columns <= (unsigned)ROW_PARTS * ROUND_WARPS * WARP_COLUMNS &&
            (c.rounded.rotation == 0 || c.of.columns % c.rounded.rotation == 0) &&
            is_loadable_by_four(c.of.x, LANE_COLUMNS) && is_loadable_by_four(c.of.other, LANE_COLUMNS) &&

@@ -79,14 +79,13 @@ bool gb_cuda_supports_norms(const gb_cuda_problem *problem) {
     return can_launch(c) && (!c.prepared.is_there() || gb_cuda_epilogue_columns(last) == c.width);
 }
 
-/* A row that is rounded is the product's, without padding, and a block of its rotation lies in one warp. */
+/* A row that is rounded is the product's, and a block of its rotation lies in one warp. */
 bool gb_cuda_norms_have_epilogue(const gb_cuda_problem *problem) {
     const gb_cuda_call *last = problem->parts[GB_NORMS_LAST];
     const norm_chain c = gb_cuda_norm_chain_of(problem);
     return gb_cuda_is_epilogue_of(problem, GB_NORMS_LAST) &&
            (!c.rounded.is_there() ||
-            (gb_cuda_epilogue_columns(last) == c.width && c.width % INT8_BLOCK == 0 &&
-             c.rounded.rotation <= WARP * norm_piece(c.width)));
+            (gb_cuda_epilogue_columns(last) == c.width && c.rounded.rotation <= WARP * norm_piece(c.width)));
 }
 
 void gb_cuda_norm_chain(const gb_cuda_problem *problem) {

@@ -132,8 +132,9 @@ __device__ inline int32_t store_parts(const row_rounding &r, size_t row, size_t 
     return sum_of_block(sum);
 }
 
-/* Rotates, rounds and stores a row of so many columns, which 128 divides. All threads call it; is_mine: its
- * codes are this block's to store; is_first: so are the row's scale and sum. */
+/* Rotates, rounds and stores a row of so many columns, and zeros up to the next 128 of them, which the parts
+ * have. All threads call it; is_mine: its codes are this block's to store; is_first: so are the row's scale
+ * and sum. */
 template <int EACH, int PARTS, int SHARES = 1>
 __device__ inline void round_parts(const row_rounding &r, size_t row, size_t columns,
                                    const row_part<EACH> of[PARTS], bool is_mine, bool is_first) {
@@ -142,8 +143,9 @@ __device__ inline void round_parts(const row_rounding &r, size_t row, size_t col
     for (int i = 0; i < PARTS; i++)
         parts[i] = of[i];
     const row_divisor by(rotate_parts<EACH, PARTS, SHARES>(r, parts));
+    const size_t all = (columns + INT8_BLOCK - 1) / INT8_BLOCK * INT8_BLOCK;
     const int32_t sum =
-        sum_of_shares<SHARES>(store_parts<EACH, PARTS, SHARES>(r, row, columns, by, parts, is_mine));
+        sum_of_shares<SHARES>(store_parts<EACH, PARTS, SHARES>(r, row, all, by, parts, is_mine));
     if (is_first && threadIdx.x == 0) {
         r.to.scales[row] = r.scale(by.scale);
         r.to.sums[row] = sum;
