@@ -37,6 +37,12 @@ static gumbel_status take_logarithm(gb_tensor *tensor, float **values, gumbel_er
     return GUMBEL_OK;
 }
 
+static void flatten(gb_tensor *tensor) {
+    for (int32_t i = 1; i < tensor->rank; i++)
+        tensor->dims[0] *= tensor->dims[i];
+    tensor->rank = tensor->rank > 0 ? 1 : 0;
+}
+
 /* The name that the graph knows a tensor by: a tensor that no weight is made of keeps its own, and one of a
  * layer past the last guesses several tokens ahead, which the original calls mtp. pair may be NULL. */
 static gumbel_status rename_tensor(gb_gguf_import *import, const gb_tensor *tensor, const gb_gguf_name *pair,
@@ -47,6 +53,8 @@ static gumbel_status rename_tensor(gb_gguf_import *import, const gb_tensor *tens
     *renamed = *tensor;
     if (pair && pair->is_minus_exp && !is_past_last)
         GB_TRY(take_logarithm(renamed, &import->values[import->tensor_count], error));
+    if (pair && pair->is_flat)
+        flatten(renamed);
     if (pair && pair->has_row_pairs)
         renamed->row_pairs = import->head_dim / 2;
     snprintf(text, sizeof text, "%s%s", is_past_last ? "mtp." : "",

@@ -13,6 +13,7 @@ typedef struct gb_gguf_name {
     const char *gguf;
     const char *checkpoint; /* "": no weight of the graph, the configuration has what it says */
     bool is_minus_exp;      /* a float32 x stands as -exp(x) in the GGUF */
+    bool is_flat;           /* a vector stands as the rows of a matrix in the GGUF */
     bool has_row_pairs;     /* in each head's rows those that turn together stand side by side in the GGUF */
 } gb_gguf_name;
 

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Nemotron-H from GGUF, dense and with experts: files as llama.cpp's converter writes them give what the
+ * weights give that they were made of (tests/oracle/make_nemotron_gguf.py), and what is not supported is
+ * refused by key.
+ */
+#include "support/assertions.h"
+#include "support/checkpoints/gguf_writer.h"
+#include "support/paths.h"
+#include "support/programs/model_logits.h"
+#include "support/temporary.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define GOLDEN(name) test_data("export/gguf/" name)
+enum { VOCABULARY = 300, GREEDY = 12 };
+
+static void agrees_with_the_original(const char *config, const char *gguf) {
+    static float expected[VOCABULARY], found[VOCABULARY];
+    int32_t expected_tokens[GREEDY], found_tokens[GREEDY];
+    const gumbel_export_options options = {.size = sizeof options, .random_weights = true, .random_seed = 5};
+    exported_logits(config, "random.gumbel", &options, VOCABULARY, expected, expected_tokens, GREEDY);
+    exported_logits(gguf, "gguf.gumbel", NULL, VOCABULARY, found, found_tokens, GREEDY);
+    float largest = 0, difference = 0;
+    for (size_t i = 0; i < VOCABULARY; i++) {
+        largest = fmaxf(largest, fabsf(expected[i]));
+        difference = fmaxf(difference, fabsf(expected[i] - found[i]));
+    }
+    assert_true(largest > 0 && difference <= 1e-5f * largest);
+    assert_memory_equal(expected_tokens, found_tokens, sizeof found_tokens);
+}
+
+static void dense_agrees(void **state) {
+    (void)state;
+    agrees_with_the_original(GOLDEN("nemotron_dense.json"), GOLDEN("nemotron_dense.gguf"));
+}
+
+static void experts_agree(void **state) {
+    (void)state;
+    agrees_with_the_original(GOLDEN("nemotron_experts.json"), GOLDEN("nemotron_experts.gguf"));
+}
+
+/* ---- Refusals ------------------------------------------------------------------------------------------ */
+
+/* A file of settings alone: three layers, of which the second attends and the third is an MLP. */
+typedef struct settings {
+    const char *skipped;
+    uint32_t inner, next;
+    int32_t key_heads[3], widths[3];
+} settings;
+
+static const settings RIGHT = {NULL, 256, 0, {0, 1, 0}, {0, 0, 64}};
+
+static void write_settings(const settings *s, const char *path) {
+    static const struct {
+        const char *key;
+        uint32_t value;
+    } integers[] = {{"nemotron_h.block_count", 3},           {"nemotron_h.context_length", 100},
+                    {"nemotron_h.embedding_length", 64},     {"nemotron_h.attention.head_count", 2},
+                    {"nemotron_h.attention.key_length", 32}, {"nemotron_h.ssm.conv_kernel", 4},
+                    {"nemotron_h.ssm.state_size", 16},       {"nemotron_h.ssm.group_count", 2},
+                    {"nemotron_h.ssm.time_step_rank", 8}};
+    gguf_writer writer = {.version = 3};
+    gguf_add_text(&writer, "general.architecture", "nemotron_h");
+    for (size_t i = 0; i < sizeof integers / sizeof *integers; i++)
+        if (!s->skipped || strcmp(s->skipped, integers[i].key) != 0)
+            gguf_add_u32(&writer, integers[i].key, integers[i].value);
+    gguf_add_u32(&writer, "nemotron_h.ssm.inner_size", s->inner);
+    gguf_add_u32(&writer, "nemotron_h.nextn_predict_layers", s->next);
+    gguf_add_i32s(&writer, "nemotron_h.attention.head_count_kv", s->key_heads, 3);
+    gguf_add_i32s(&writer, "nemotron_h.feed_forward_length", s->widths, 3);
+    if (!s->skipped || strcmp(s->skipped, "epsilon") != 0)
+        gguf_add_f32(&writer, "nemotron_h.attention.layer_norm_epsilon", 1e-5f);
+    const int64_t dims[] = {40, 64};
+    static const float table[40 * 64];
+    gguf_add_tensor(&writer, "token_embd.weight", 0, 2, dims, table, sizeof table);
+    gguf_write(&writer, path);
+}
+
+static void refuses(settings s, gumbel_status status, const char *part) {
+    const char *path = temporary_path("settings.gguf");
+    gumbel_error error;
+    write_settings(&s, path);
+    assert_fails(gumbel_export(path, temporary_path("no.gumbel"), NULL, &error), status, &error, part);
+}
+
+static void refuses_by_key(void **state) {
+    (void)state;
+    settings s = RIGHT;
+    refuses(s, GUMBEL_ERROR_FORMAT, "tensor blk.0."); /* so far all is right */
+    s.inner = 250;
+    refuses(s, GUMBEL_ERROR_FORMAT, "ssm.inner_size: 250, expected a multiple of the 8");
+    s = RIGHT;
+    s.next = 3;
+    refuses(s, GUMBEL_ERROR_FORMAT, "nextn_predict_layers: 3, expected fewer than the 3 layers");
+    s = RIGHT;
+    s.skipped = "epsilon";
+    refuses(s, GUMBEL_ERROR_FORMAT, "layer_norm_epsilon");
+    s.skipped = "nemotron_h.ssm.state_size";
+    refuses(s, GUMBEL_ERROR_FORMAT, "ssm.state_size");
+    s = RIGHT;
+    s.key_heads[0] = 2;
+    refuses(s, GUMBEL_ERROR_UNSUPPORTED, "head_count_kv: layers of 2 and of 1");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(dense_agrees),
+        cmocka_unit_test(experts_agree),
+        cmocka_unit_test(refuses_by_key),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
