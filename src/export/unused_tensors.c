@@ -156,11 +156,20 @@ static const char *find_tied(const used_names *used, const char *bias) {
     return NULL;
 }
 
+/* Adding it changes no result; AutoGPTQ wrote one beside each matrix. */
+static bool is_all_zero(const gb_tensor *bias) {
+    uint64_t i = 0;
+    while (i < bias->size && bias->data[i] == 0)
+        i++;
+    return i == bias->size;
+}
+
 /* The weight of the module before the bias's point, whole or packed. */
 static const char *find_biased(const used_names *used, const char *name, size_t length) {
     for (size_t i = first_within(used, name, length + 1); is_within(used, i, name, length + 1); i++) {
         const char *component = used->names[i] + length + 1;
-        if (strncmp(component, "weight", 6) == 0 || strncmp(component, "_weight", 7) == 0)
+        if (strncmp(component, "weight", 6) == 0 || strncmp(component, "_weight", 7) == 0 ||
+            strcmp(component, "qweight") == 0)
             return used->names[i];
     }
     return find_tied(used, name);
@@ -172,7 +181,7 @@ static gumbel_status refuse_scale(const char *path, const char *name, const char
                                   gumbel_error *error) {
     return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
                    "%s: tensor %s is not used: %s would be read without it. This quantization is not "
-                   "supported in this version; take the model unquantized, or as GGUF, MLX, "
+                   "supported in this version; take the model unquantized, or as GGUF, MLX, GPTQ, AWQ, "
                    "compressed-tensors or torchao with 4 to 8 bits",
                    path, name, weight);
 }
@@ -185,13 +194,15 @@ static gumbel_status refuse_bias(const char *path, const char *name, const char 
                    path, name, weight);
 }
 
-static gumbel_status check_unused(const char *path, const used_names *used, const char *name,
-                                  gumbel_error *error) {
+static gumbel_status check_unused(const char *path, const used_names *used, const gb_tensor *tensor,
+                                  const char *name, gumbel_error *error) {
     const char *point = strrchr(name, '.');
     if (!point)
         return GUMBEL_OK;
     const size_t length = (size_t)(point - name);
     const bool is_bias = strcmp(point, ".bias") == 0;
+    if (is_bias && is_all_zero(tensor))
+        return GUMBEL_OK;
     const char *weight = is_bias           ? find_biased(used, name, length)
                          : is_scale(point) ? find_scaled(used, name, length)
                                            : NULL;
@@ -209,8 +220,8 @@ gumbel_status gb_refuse_unused_companions(const gb_checkpoint *checkpoint, const
     gumbel_status status = list_used(checkpoint, weights, &used, error);
     for (size_t i = 0; i < gb_checkpoint_count(checkpoint) && status == GUMBEL_OK; i++)
         if (!gb_weights_uses(weights, i))
-            status =
-                check_unused(gb_checkpoint_path(checkpoint), &used, file_name_at(checkpoint, i, text), error);
+            status = check_unused(gb_checkpoint_path(checkpoint), &used, gb_checkpoint_at(checkpoint, i),
+                                  file_name_at(checkpoint, i, text), error);
     free_used(&used);
     return status;
 }

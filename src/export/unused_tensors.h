@@ -14,9 +14,9 @@ size_t gb_describe_unused(const gb_checkpoint *checkpoint, const gb_weights *wei
                           size_t text_size);
 
 /* Refuses a checkpoint with an unused bias, scale, zero point or order of columns beside a tensor that some
- * constant is made from: X.bias or X.weight_scale beside X.weight, X.weight.absmax beside X.weight,
- * self_attn.k_scale beside self_attn.k_proj.weight. Those of parts that are left out whole are fine.
- * checkpoint may be NULL. Errors: UNSUPPORTED naming both tensors; MEMORY. */
+ * constant is made from: X.bias (but for zeros) or X.weight_scale beside X.weight, X.weight.absmax beside
+ * X.weight, self_attn.k_scale beside self_attn.k_proj.weight. Those of parts that are left out whole are
+ * fine. checkpoint may be NULL. Errors: UNSUPPORTED naming both tensors; MEMORY. */
 gumbel_status gb_refuse_unused_companions(const gb_checkpoint *checkpoint, const gb_weights *weights,
                                           gumbel_error *error);
 

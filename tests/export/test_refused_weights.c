@@ -151,6 +151,19 @@ static void refuses_biases_of_used_weights(void **state) {
     refuses_bias("checkpoint", "language_model.lm_head.bias", "model.embed_tokens.weight");
 }
 
+static void leaves_biases_of_zeros(void **state) {
+    (void)state;
+    static const float ZEROS[2];
+    gumbel_error error;
+    write_checkpoint("float32", &(test_tensor){.name = ATTENTION "q_proj.bias",
+                                               .dtype = "F32",
+                                               .rank = 1,
+                                               .dims = {2},
+                                               .data = ZEROS,
+                                               .size = sizeof ZEROS});
+    assert_ok(export_from("checkpoint", NULL, &error), &error);
+}
+
 static void refuses_biases_in_gguf(void **state) {
     (void)state;
     static const char *const names[][2] = {{"blk.1.attn_q.bias", "blk.1.attn_q.weight"},
@@ -269,6 +282,7 @@ int main(void) {
         cmocka_unit_test_setup(leaves_scales_of_unused_weights, start_empty),
         cmocka_unit_test_setup(refuses_scales_in_gguf, start_empty),
         cmocka_unit_test_setup(refuses_biases_of_used_weights, start_empty),
+        cmocka_unit_test_setup(leaves_biases_of_zeros, start_empty),
         cmocka_unit_test_setup(refuses_biases_in_gguf, start_empty),
         cmocka_unit_test_setup(leaves_biases_of_unused_weights, start_empty),
         cmocka_unit_test_setup(leaves_biases_past_the_layers_that_are_kept, start_empty),
