@@ -28,8 +28,8 @@ static gumbel_status advance_quantized(void *user, uint64_t bytes, gumbel_error 
     return advance(user, bytes, error);
 }
 
-static void read_packed_row(const void *user, uint64_t row, const gb_imported_row *to) {
-    gb_packed_row(user, row, to);
+static void read_packed_rows(const void *user, uint64_t first, uint64_t count, const gb_imported_row *to) {
+    gb_packed_rows(user, first, count, to);
 }
 
 static void release_packed_rows(const void *user, uint64_t first, uint64_t count) {
@@ -46,7 +46,7 @@ static gumbel_status write_quantized(gb_writer *writer, const gb_constant *const
         return gb_write_imported(writer, constant, type, &blocks, gb_export_threads(), &written, error);
     const gb_packed *packed = gb_weights_packed(weights, index);
     if (packed) {
-        gb_imported_rows rows = {read_packed_row, release_packed_rows, packed};
+        gb_imported_rows rows = {read_packed_rows, release_packed_rows, packed};
         return gb_write_imported_rows(writer, constant, &rows, gb_export_threads(), &written, error);
     }
     gb_quantized_source source;

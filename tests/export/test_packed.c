@@ -5,7 +5,7 @@
  */
 #include "export/packed/packed.h"
 #include "support/assertions.h"
-#include "support/checkpoints/safetensors_writer.h"
+#include "support/checkpoints/packed_fixture.h"
 #include "tensor/convert.h"
 
 #include <math.h>
@@ -16,7 +16,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-#include <jansson.h>
 
 enum { ROWS = 4, COLUMNS = 64 };
 
@@ -24,53 +23,19 @@ static const char MLX[] = "{\"quantization\":{\"bits\":4,\"group_size\":32}}";
 static const char COMPRESSED[] = "{\"quantization_config\":{\"quant_method\":\"compressed-tensors\"}}";
 static const char SILENT[] = "{}";
 
-/* A checkpoint of one file in memory with its configuration. */
-typedef struct fixture {
-    uint8_t *bytes;
-    size_t size, data_begin;
-    gb_checkpoint *checkpoint;
-    gb_config_file *config;
-    gb_quantization packing;
-} fixture;
-
-/* header is the file's JSON, with ' for ", and data_size bytes of zeros follow. */
-static fixture open_fixture(const char *config, const char *header, size_t data_size) {
-    fixture f = {0};
-    gumbel_error error;
-    char text[2048];
-    assert_true(strlen(header) < sizeof text);
-    for (size_t i = 0; i <= strlen(header); i++)
-        text[i] = header[i] == '\'' ? '"' : header[i];
-    f.bytes = make_safetensors(text, data_size, &f.size);
-    f.data_begin = f.size - data_size;
-    assert_ok(gb_checkpoint_parse("file", f.bytes, f.size, &f.checkpoint, &error), &error);
-    json_t *root = json_loads(config, 0, NULL);
-    assert_ok(gb_config_from_json("config.json", root, &f.config, &error), &error);
-    json_decref(root);
-    gb_config object = gb_config_root(f.config);
-    assert_ok(gb_quantization_read(&object, &f.packing, &error), &error);
-    return f;
-}
-
-static void close_fixture(fixture *f) {
-    gb_checkpoint_close(f->checkpoint);
-    gb_config_close(f->config);
-    free(f->bytes);
-}
-
-static gumbel_status find(const fixture *f, gb_packed *packed, bool *is_found, gumbel_error *error) {
+static gumbel_status find(const packed_fixture *f, gb_packed *packed, bool *is_found, gumbel_error *error) {
     const int64_t dims[] = {ROWS, COLUMNS};
     return gb_packed_find(&f->packing, f->checkpoint, "m.weight", 2, dims, packed, is_found, error);
 }
 
 static void refuses(const char *config, const char *header, size_t data_size, gumbel_status status,
                     const char *part) {
-    fixture f = open_fixture(config, header, data_size);
+    packed_fixture f = open_packed_fixture(config, header, data_size);
     gb_packed packed;
     bool is_found;
     gumbel_error error;
     assert_fails(find(&f, &packed, &is_found, &error), status, &error, part);
-    close_fixture(&f);
+    close_packed_fixture(&f);
 }
 
 /* ---- MLX ----------------------------------------------------------------------------------------------- */
@@ -153,7 +118,7 @@ static void takes_wide_scales_only_where_exact(void **state) {
         gb_dtype expected;
     } cases[] = {{0x1p-100f, GB_BF16}, {0x1.004p-3f, GB_F16}, {0x1.00002p-3f, GB_DTYPE_NONE}};
     for (size_t i = 0; i < 3; i++) {
-        fixture f = open_fixture(MLX, TENSORS, 192);
+        packed_fixture f = open_packed_fixture(MLX, TENSORS, 192);
         gb_packed packed;
         bool is_found;
         gumbel_error error;
@@ -166,7 +131,7 @@ static void takes_wide_scales_only_where_exact(void **state) {
             assert_ok(status, &error);
             assert_int_equal(packed.format.scale, cases[i].expected);
         }
-        close_fixture(&f);
+        close_packed_fixture(&f);
     }
 }
 
@@ -215,7 +180,7 @@ static void check_zero_case(const zero_case *c) {
              PACKED ",'m.weight_scale':{'dtype':'%s','shape':[4,2],'data_offsets':[128,144]},"
                     "'m.weight_zero_point':{'dtype':'I32','shape':[1,2],'data_offsets':[144,152]}}",
              c->dtype);
-    fixture f = open_fixture(COMPRESSED, header, 152);
+    packed_fixture f = open_packed_fixture(COMPRESSED, header, 152);
     uint8_t *data = f.bytes + f.data_begin;
     for (int i = 0; i < 128; i++)
         data[i] = (uint8_t)(37 * i + 5);
@@ -240,7 +205,7 @@ static void check_zero_case(const zero_case *c) {
         gb_imported_row to = {.codes = planes_bytes + planes.codes.offset,
                               .scales = planes_bytes + planes.scales.offset,
                               .biases = planes_bytes + planes.biases.offset};
-        gb_packed_row(&packed, (uint64_t)row, &to);
+        gb_packed_rows(&packed, (uint64_t)row, 1, &to);
         gb_format_dequantize(&packed.format, &planes, planes_bytes, 0, 0, COLUMNS, values);
         for (int i = 0; i < COLUMNS; i++) {
             int code = (int)gb_get_code(data + 32 * row, 4, (uint64_t)i);
@@ -248,7 +213,7 @@ static void check_zero_case(const zero_case *c) {
             assert_memory_equal(&values[i], &expected, sizeof expected);
         }
     }
-    close_fixture(&f);
+    close_packed_fixture(&f);
 }
 
 static void holds_every_zero_point(void **state) {
@@ -272,7 +237,7 @@ static void check_stack(const char *second, gumbel_status expected, const char *
              "{'m.experts.0.up.weight_packed':{'dtype':'I32','shape':[4,8],'data_offsets':[0,128]},"
              "'m.experts.0.up.weight_scale':{'dtype':'BF16','shape':[4,2],'data_offsets':[128,144]}%s}",
              second);
-    fixture f = open_fixture(COMPRESSED, header, 288);
+    packed_fixture f = open_packed_fixture(COMPRESSED, header, 288);
     gb_packed packed;
     bool is_found = false;
     gumbel_error error;
@@ -288,7 +253,7 @@ static void check_stack(const char *second, gumbel_status expected, const char *
         assert_fails(status, expected, &error, part);
     }
     gb_packed_free(&packed);
-    close_fixture(&f);
+    close_packed_fixture(&f);
 }
 
 static void stacks_single_experts(void **state) {
@@ -341,7 +306,7 @@ static void refuses_bad_torchao(void **state) {
 
 static void refuses_fractional_zero_points(void **state) {
     (void)state;
-    fixture f = open_fixture(
+    packed_fixture f = open_packed_fixture(
         SILENT,
         "{" ABOUT("Int4Tensor",
                   "[1,32]") "," INT4_DATA
@@ -358,21 +323,21 @@ static void refuses_fractional_zero_points(void **state) {
     gumbel_error error;
     assert_fails(find(&f, &packed, &is_found, &error), GUMBEL_ERROR_UNSUPPORTED, &error,
                  "m._weight_scale and its zero points would be rounded");
-    close_fixture(&f);
+    close_packed_fixture(&f);
 }
 
 static void leaves_other_tensors(void **state) {
     (void)state;
     static const char *const configs[] = {MLX, COMPRESSED, SILENT};
     for (size_t i = 0; i < 3; i++) {
-        fixture f = open_fixture(configs[i],
-                                 "{'m.weight':{'dtype':'F32','shape':[4,64],'data_offsets':[0,1024]}}", 1024);
+        packed_fixture f = open_packed_fixture(
+            configs[i], "{'m.weight':{'dtype':'F32','shape':[4,64],'data_offsets':[0,1024]}}", 1024);
         gb_packed packed;
         bool is_found = true;
         gumbel_error error;
         assert_ok(find(&f, &packed, &is_found, &error), &error);
         assert_false(is_found);
-        close_fixture(&f);
+        close_packed_fixture(&f);
     }
 }
 
@@ -401,7 +366,7 @@ static void check_mxfp4(const char *name, bool is_in_turns) {
              "{'%s_blocks':{'dtype':'U8','shape':[2,4,2,16],'data_offsets':[0,256]},"
              "'%s_scales':{'dtype':'U8','shape':[2,4,2],'data_offsets':[256,272]}}",
              name, name);
-    fixture f = open_fixture(MXFP4, header, 272);
+    packed_fixture f = open_packed_fixture(MXFP4, header, 272);
     uint8_t *data = f.bytes + f.data_begin, planes_bytes[512] = {0};
     for (int i = 0; i < 256; i++)
         data[i] = (uint8_t)(37 * i + 5);
@@ -422,14 +387,14 @@ static void check_mxfp4(const char *name, bool is_in_turns) {
         const gb_imported_row to = {.codes = planes_bytes + planes.codes.offset,
                                     .scales = planes_bytes + planes.scales.offset};
         float values[COLUMNS];
-        gb_packed_row(&packed, (uint64_t)row, &to);
+        gb_packed_rows(&packed, (uint64_t)row, 1, &to);
         gb_format_dequantize(&packed.format, &planes, planes_bytes, 0, 0, COLUMNS, values);
         for (int i = 0; i < COLUMNS; i++)
             assert_true(values[i] ==
                         mx_number(gb_get_code(data + 32 * from, 4, (uint64_t)i), exponent_of(from, i / 32)));
     }
     gb_packed_free(&packed);
-    close_fixture(&f);
+    close_packed_fixture(&f);
 }
 
 static void reads_mxfp4(void **state) {
@@ -457,7 +422,7 @@ static void refuses_bad_mxfp4(void **state) {
          272, GUMBEL_ERROR_UNSUPPORTED, "expected finite scales"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        fixture f = open_fixture(MXFP4, cases[i].header, cases[i].size);
+        packed_fixture f = open_packed_fixture(MXFP4, cases[i].header, cases[i].size);
         const int64_t dims[] = {EXPERTS, ROWS, COLUMNS};
         gb_packed packed;
         bool is_found;
@@ -468,7 +433,7 @@ static void refuses_bad_mxfp4(void **state) {
             gb_packed_find(&f.packing, f.checkpoint, "m.x_proj", 3, dims, &packed, &is_found, &error),
             cases[i].status, &error, cases[i].part);
         gb_packed_free(&packed);
-        close_fixture(&f);
+        close_packed_fixture(&f);
     }
 }
 

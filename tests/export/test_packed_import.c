@@ -3,8 +3,8 @@
  * Checkpoints that others have converted or quantized. What mlx-lm wrote unquantized runs to the same bits as
  * the released form of the same weights; of quantized ones every weight has the bits that the writer's own
  * definition gives, and the logits agree with a float32 model of them: closely with products and caches in
- * float32, and about with what export chooses by itself. tests/oracle/make_mlx_goldens.py and
- * make_torch_goldens.py write tests/data/export/packed.
+ * float32, and about with what export chooses by itself. tests/oracle/make_mlx_goldens.py,
+ * make_torch_goldens.py and make_gptq_goldens.py write tests/data/export/packed.
  */
 #include "program/file/reader.h"
 #include "support/assertions.h"
@@ -326,6 +326,11 @@ int main(void) {
         KEEPS("compressed_qwen_dense"),
         KEEPS("compressed_qwen_moe"),
         KEEPS("compressed_gemma4_wide"),
+        KEEPS("gptq_qwen2"),
+        KEEPS("gptq_gemma4"),
+        KEEPS("gptq_qwen_moe"),
+        KEEPS("awq_qwen2"),
+        KEEPS("awq_qwen_moe"),
         cmocka_unit_test(refuses_a_recipe),
         CHOOSES("mlx_qwen_moe_int4"),
         CHOOSES("compressed_gemma4"),

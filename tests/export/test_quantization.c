@@ -77,7 +77,7 @@ static void knows_the_methods(void **state) {
 
 static void refuses_other_methods(void **state) {
     (void)state;
-    static const char *const methods[] = {"gptq", "awq", "bitsandbytes", "fbgemm_fp8", "modelopt", "hqq"};
+    static const char *const methods[] = {"aqlm", "quanto", "bitsandbytes", "fbgemm_fp8", "modelopt", "hqq"};
     for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++) {
         char text[200], part[100];
         snprintf(text, sizeof text, "{\"quantization_config\":{\"quant_method\":\"%s\",\"bits\":4}}",
@@ -86,8 +86,8 @@ static void refuses_other_methods(void **state) {
                  methods[i]);
         refuses(text, GUMBEL_ERROR_UNSUPPORTED, part);
     }
-    refuses("{\"text_config\":{\"quantization_config\":{\"quant_method\":\"awq\"}}}",
-            GUMBEL_ERROR_UNSUPPORTED, "text_config.quantization_config.quant_method: \"awq\"");
+    refuses("{\"text_config\":{\"quantization_config\":{\"quant_method\":\"hqq\"}}}",
+            GUMBEL_ERROR_UNSUPPORTED, "text_config.quantization_config.quant_method: \"hqq\"");
     refuses("{\"quantization_config\":{\"bits\":4}}", GUMBEL_ERROR_FORMAT, "quant_method: is missing");
     refuses("{\"quantization_config\":{\"quant_method\":4}}", GUMBEL_ERROR_FORMAT, "expected a string");
     refuses("{\"quantization_config\":\"gptq\"}", GUMBEL_ERROR_FORMAT,
@@ -138,6 +138,47 @@ static void refuses_other_floats(void **state) {
     refuses(FLOATS("\"strategy\":\"tensor\"", ",\"input_activations\":{\"dynamic\":false}"), unsupported,
             "input_activations.dynamic");
     refuses(FLOATS("\"strategy\":\"block\",\"block_structure\":[128]", ""), format, "block_structure");
+}
+
+#define METHOD(name, more) "{\"quantization_config\":{\"quant_method\":\"" name "\"" more "}}"
+
+static void reads_transposed_methods(void **state) {
+    (void)state;
+    gb_quantization packing = read_config(METHOD("gptq", ",\"bits\":8,\"group_size\":-1,\"sym\":true"));
+    assert_int_equal(packing.method, GB_QUANTIZATION_GPTQ);
+    assert_true(packing.zeros_are_less_one && !packing.may_sort_columns);
+    packing = read_config(METHOD("gptq", ",\"bits\":4,\"desc_act\":true,\"checkpoint_format\":\"gptq_v2\""));
+    assert_true(!packing.zeros_are_less_one && packing.may_sort_columns);
+    reads(METHOD("awq", ",\"bits\":4,\"version\":\"GEMM\",\"zero_point\":true"), GB_QUANTIZATION_AWQ);
+    reads(METHOD("awq", ",\"w_bit\":4,\"backend\":\"autoawq\""), GB_QUANTIZATION_AWQ);
+    packing = read_config(METHOD("auto-round", ",\"packing_format\":\"auto_round:auto_gptq\",\"bits\":4"));
+    assert_int_equal(packing.method, GB_QUANTIZATION_GPTQ);
+    assert_true(packing.zeros_are_less_one);
+    packing = read_config(METHOD("auto-round", ",\"packing_format\":\"auto_round\",\"sym\":false"));
+    assert_true(packing.method == GB_QUANTIZATION_GPTQ && !packing.zeros_are_less_one);
+    reads(METHOD("intel/auto-round", ",\"packing_format\":\"auto_round:auto_awq\""), GB_QUANTIZATION_AWQ);
+}
+
+static void refuses_other_transposed_methods(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {
+        {METHOD("gptq", ",\"bits\":3"), "bits: 3 is not supported in this version; expected 4 or 8"},
+        {METHOD("gptq", ",\"bits\":2"), "bits: 2"},
+        {METHOD("gptq", ",\"checkpoint_format\":\"marlin\""), "checkpoint_format: \"marlin\""},
+        {METHOD("gptq", ",\"pack_dtype\":\"int16\""), "pack_dtype: \"int16\""},
+        {METHOD("gptq", ",\"adapter\":{\"name\":\"lora\"}"), "adapters are not supported"},
+        {METHOD("awq", ",\"bits\":8"), "bits: 8 is not supported in this version; expected 4"},
+        {METHOD("awq", ",\"version\":\"gemv\""), "version: \"gemv\""},
+        {METHOD("awq", ",\"backend\":\"llm-awq\""), "backend: \"llm-awq\""},
+        {METHOD("auto-round", ",\"packing_format\":\"auto_round:fake\""),
+         "packing_format: \"auto_round:fake\""},
+        {METHOD("auto-round", ",\"bits\":2"), "bits: 2"},
+        {METHOD("auto-round", ",\"data_type\":\"mx_fp\""), "data_type: \"mx_fp\""},
+        {METHOD("auto-round", ",\"act_bits\":8"), "act_bits: quantized activations"},
+        {METHOD("auto-round", ",\"rotation_config\":{\"kind\":\"hadamard\"}"), "rotated weights are"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        refuses(cases[i][0], GUMBEL_ERROR_UNSUPPORTED, cases[i][1]);
 }
 
 static void refuses_bad_mlx(void **state) {
@@ -228,10 +269,16 @@ static void refuses_bad_modules(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(knows_the_methods), cmocka_unit_test(refuses_other_methods),
-        cmocka_unit_test(reads_floats),      cmocka_unit_test(refuses_other_floats),
-        cmocka_unit_test(refuses_bad_mlx),   cmocka_unit_test(refuses_bad_groups),
-        cmocka_unit_test(looks_modules_up),  cmocka_unit_test(refuses_bad_modules),
+        cmocka_unit_test(knows_the_methods),
+        cmocka_unit_test(refuses_other_methods),
+        cmocka_unit_test(reads_floats),
+        cmocka_unit_test(refuses_other_floats),
+        cmocka_unit_test(reads_transposed_methods),
+        cmocka_unit_test(refuses_other_transposed_methods),
+        cmocka_unit_test(refuses_bad_mlx),
+        cmocka_unit_test(refuses_bad_groups),
+        cmocka_unit_test(looks_modules_up),
+        cmocka_unit_test(refuses_bad_modules),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

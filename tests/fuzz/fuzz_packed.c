@@ -28,7 +28,7 @@ static void read_rows(const gb_packed *packed) {
         gb_imported_row to = {.codes = bytes + planes.codes.offset,
                               .scales = bytes + planes.scales.offset,
                               .biases = packed->format.has_bias ? bytes + planes.biases.offset : NULL};
-        gb_packed_row(packed, row, &to);
+        gb_packed_rows(packed, row, 1, &to);
         gb_format_dequantize(&packed->format, &planes, bytes, 0, 0, packed->columns, values);
         gb_packed_release(packed, row, 1);
     }

@@ -27,6 +27,8 @@ static const method METHODS[] = {
                                             ".weight_packed"},
     [GB_QUANTIZATION_TORCHAO] = {gb_packed_find_torchao, gb_packed_torchao_name, "_qdata"},
     [GB_QUANTIZATION_MXFP4] = {gb_packed_find_mxfp4, gb_packed_mxfp4_name, "_blocks"},
+    [GB_QUANTIZATION_GPTQ] = {gb_packed_find_gptq, gb_packed_qweight_name, ".qweight"},
+    [GB_QUANTIZATION_AWQ] = {gb_packed_find_awq, gb_packed_qweight_name, ".qweight"},
     [GB_QUANTIZATION_FP8] = {gb_packed_find_torchao, gb_packed_torchao_name, "_qdata"},
 };
 
@@ -202,12 +204,18 @@ bool gb_packed_has_any(const gb_quantization *packing, const gb_checkpoint *chec
 }
 
 void gb_packed_visit(const gb_packed *packed, gb_tensor_visit visit, void *user) {
-    const gb_tensor *const own[] = {packed->codes, packed->scales, packed->offsets, packed->shape};
+    const gb_tensor *const own[] = {packed->codes, packed->scales, packed->offsets, packed->shape,
+                                    packed->group_index};
     for (uint64_t i = 0; packed->members && i < packed->stacking.parts; i++)
         gb_packed_visit(&packed->members[i], visit, user);
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         if (own[i])
             visit(user, own[i]);
+}
+
+static void release_tensor(const gb_tensor *tensor) {
+    if (!tensor->is_in_memory)
+        gb_release_pages(tensor->data, tensor->size);
 }
 
 static void release_rows(const gb_tensor *tensor, const gb_packed *packed, uint64_t first, uint64_t count) {
@@ -225,6 +233,11 @@ void gb_packed_release(const gb_packed *packed, uint64_t first, uint64_t count) 
     }
     if (packed->members || packed->row_pairs > 0) /* in turns: neighbours are still to be read */
         return;
+    if (packed->layout != GB_LAYOUT_ROWS) { /* a page has a part of many rows */
+        if (packed->first_row + first + count == packed->rows)
+            release_tensor(packed->codes);
+        return;
+    }
     release_rows(packed->codes, packed, first, count);
     if (packed->row_stride == 1) /* a column for each row: all are read until the end */
         return;

@@ -8,6 +8,7 @@
  *     compressed-tensors   NAME.weight_packed, weight_scale, weight_zero_point, weight_shape
  *     torchao              the Int4Tensor and IntxUnpackedToInt8Tensor of NAME.weight as
  *                          NAME._weight_qdata, _weight_scale, _weight_zero_point: w = scale (q - zero)
+ *     GPTQ, AWQ            NAME.qweight, qzeros, scales, g_idx, all transposed: w = scale (q - zero)
  *     MXFP4                NAME_blocks and NAME_scales of gpt-oss; MLX has a mode of that name
  *
  * A whole zero point z has an exact place: it is the center 2^(bits - 1); or scale z fits the 16 bits of a
@@ -25,19 +26,28 @@
 enum { GB_PACKED_PARTS = 2 }; /* that can be stacked: gate and up */
 
 typedef enum gb_packed_offsets {
-    GB_OFFSETS_NONE = 0, /* weights are scale (q - 2^(bits - 1)) */
-    GB_OFFSETS_BIASES,   /* floats like the scales: scale q + bias */
-    GB_OFFSETS_FLOATS,   /* zero points: floats like the scales */
-    GB_OFFSETS_BYTES,    /* signed bytes [rows, groups], -2^(bits - 1) taken from the zero point */
-    GB_OFFSETS_WORDS     /* as the codes, but packed along the rows: [rows / codes in a word, groups] */
+    GB_OFFSETS_NONE = 0,  /* weights are scale (q - 2^(bits - 1)) */
+    GB_OFFSETS_BIASES,    /* floats like the scales: scale q + bias */
+    GB_OFFSETS_FLOATS,    /* zero points: floats like the scales */
+    GB_OFFSETS_BYTES,     /* signed bytes [rows, groups], -2^(bits - 1) taken from the zero point */
+    GB_OFFSETS_WORDS,     /* as the codes, but packed along the rows: [rows / codes in a word, groups] */
+    GB_OFFSETS_TRANSPOSED /* the same transposed: [groups, rows / codes in a word] */
 } gb_packed_offsets;
+
+typedef enum gb_packed_layout {
+    GB_LAYOUT_ROWS = 0,
+    GB_LAYOUT_WORDS_OF_COLUMNS, /* GPTQ: [columns / codes in a word, rows] */
+    GB_LAYOUT_WORDS_OF_ROWS /* AWQ: [columns, rows / 8], the rows of a word in the order 0 2 4 6 1 3 5 7 */
+} gb_packed_layout;
 
 /* A matrix [rows, columns], or several stacked. Codes are unsigned and packed as in format.h, or signed bytes
  * of which -2^7 was taken. Scales are f32, f16 or bf16; beside a book exponents. */
 typedef struct gb_packed {
     const gb_tensor *codes, *scales;
-    const gb_tensor *offsets, *shape; /* or NULL */
+    const gb_tensor *offsets, *shape, *group_index; /* or NULL */
     gb_packed_offsets offset_kind;
+    uint32_t offset_step; /* what is added to a stored zero point of words */
+    gb_packed_layout layout;
     bool has_signed_codes;
     gb_code_book book;                 /* E2M1: codes are its numbers, scale s of a byte is 2^(s - 127) */
     uint32_t bits;                     /* of a code: 4, 5, 6 or 8 */
@@ -81,8 +91,9 @@ bool gb_packed_has_any(const gb_quantization *packing, const gb_checkpoint *chec
 /* Calls visit with each tensor that is a part of it. */
 void gb_packed_visit(const gb_packed *packed, gb_tensor_visit visit, void *user);
 
-/* Rearranges a row into planes of its format. Thread-safe. */
-void gb_packed_row(const gb_packed *packed, uint64_t row, const gb_imported_row *to);
+/* Rearranges rows first .. first + count - 1 into planes of the format, to[0] .. to[count - 1]. Many at once
+ * are faster where the tensors are transposed. Thread-safe. */
+void gb_packed_rows(const gb_packed *packed, uint64_t first, uint64_t count, const gb_imported_row *to);
 
 /* Says that rows first .. first + count - 1 have been read for the last time in a while. */
 void gb_packed_release(const gb_packed *packed, uint64_t first, uint64_t count);

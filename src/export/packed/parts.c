@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/packed/parts.h"
 
+#include "export/packed/transposed.h"
+
 #include "tensor/convert.h"
 
 #include <math.h>
@@ -83,6 +85,13 @@ static uint32_t zero_in_words(const gb_packed *p, uint64_t row, uint64_t group) 
     return word >> (row % in_word * p->bits) & ((1u << p->bits) - 1u);
 }
 
+static uint32_t zero_in_transposed_words(const gb_packed *p, uint64_t row, uint64_t group) {
+    uint32_t in_word = 32 / p->bits, word;
+    uint32_t place = gb_packed_place_in_word(p->layout, in_word, row);
+    memcpy(&word, p->offsets->data + 4 * (group * (p->rows / in_word) + row / in_word), sizeof word);
+    return word >> (place * p->bits) & ((1u << p->bits) - 1u);
+}
+
 float gb_packed_offset(const gb_packed *p, uint64_t row, uint64_t group) {
     float center = (float)(1u << (p->bits - 1));
     switch (p->offset_kind) {
@@ -95,6 +104,8 @@ float gb_packed_offset(const gb_packed *p, uint64_t row, uint64_t group) {
         return (float)(int8_t)p->offsets->data[row * (p->columns / p->group) + group] + center;
     case GB_OFFSETS_WORDS:
         return (float)zero_in_words(p, row, group);
+    case GB_OFFSETS_TRANSPOSED:
+        return (float)(zero_in_transposed_words(p, row, group) + p->offset_step);
     }
     return center;
 }

@@ -29,12 +29,17 @@ gumbel_status gb_packed_find_torchao(const gb_packed_query *query, gb_packed *pa
                                      gumbel_error *error);
 gumbel_status gb_packed_find_mxfp4(const gb_packed_query *query, gb_packed *packed, bool *is_found,
                                    gumbel_error *error);
+gumbel_status gb_packed_find_gptq(const gb_packed_query *query, gb_packed *packed, bool *is_found,
+                                  gumbel_error *error);
+gumbel_status gb_packed_find_awq(const gb_packed_query *query, gb_packed *packed, bool *is_found,
+                                 gumbel_error *error);
 
 /* Writes the name of the tensor that holds the codes of a matrix; false where there can be none. */
 bool gb_packed_mlx_name(const gb_packed_query *query, char text[GB_PACKED_NAME]);
 bool gb_packed_compressed_name(const gb_packed_query *query, char text[GB_PACKED_NAME]);
 bool gb_packed_torchao_name(const gb_packed_query *query, char text[GB_PACKED_NAME]);
 bool gb_packed_mxfp4_name(const gb_packed_query *query, char text[GB_PACKED_NAME]);
+bool gb_packed_qweight_name(const gb_packed_query *query, char text[GB_PACKED_NAME]); /* GPTQ, AWQ */
 
 /* Writes the name with `with` in place of its ending; false where it does not end so or is too long. */
 bool gb_packed_rename(const char *name, const char *ending, const char *with, char text[GB_PACKED_NAME]);

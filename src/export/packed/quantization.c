@@ -2,6 +2,7 @@
 #include "export/packed/quantization.h"
 
 #include "export/checkpoint/json.h"
+#include "export/packed/quantization_methods.h"
 
 #include <string.h>
 
@@ -51,23 +52,6 @@ static void read_mlx(const gb_config *quantization, gb_quantization *packing) {
 
 /* ---- compressed-tensors -------------------------------------------------------------------------------- */
 
-static void expect_text(const gb_config *config, const char *key, const char *const *known, size_t count,
-                        const char *expected) {
-    const char *found = gb_config_string(config, key, known[0]);
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(found, known[i]) == 0)
-            return;
-    gb_config_fail(config, key, GUMBEL_ERROR_UNSUPPORTED,
-                   "\"%s\" is not supported in this version; expected %s", found, expected);
-}
-
-static void refuse_object(const gb_config *config, const char *key, const char *what) {
-    gb_config object = gb_config_child(config, key);
-    if (gb_config_next_key(&object, NULL))
-        gb_config_fail(config, key, GUMBEL_ERROR_UNSUPPORTED,
-                       "%s not supported in this version; expected null or {}", what);
-}
-
 /* Bits, group size and zero points are read from the tensors; here is only what they do not show. */
 static void check_weights(const gb_config *weights) {
     static const char *const types[] = {"int"}, *const strategies[] = {"group", "channel"};
@@ -75,8 +59,8 @@ static void check_weights(const gb_config *weights) {
     if (bits != 4 && bits != 8)
         gb_config_fail(weights, "num_bits", GUMBEL_ERROR_UNSUPPORTED,
                        "%d is not supported in this version; expected 4 or 8", (int)bits);
-    expect_text(weights, "type", types, 1, "\"int\"");
-    expect_text(weights, "strategy", strategies, 2, "\"group\" or \"channel\"");
+    gb_config_expect_text(weights, "type", types, 1, "\"int\"");
+    gb_config_expect_text(weights, "strategy", strategies, 2, "\"group\" or \"channel\"");
 }
 
 /* Rows and columns that share a scale; all where the key is absent. */
@@ -94,16 +78,16 @@ static void check_float_inputs(const gb_config *group) {
         gb_config_fail(
             &inputs, "dynamic", GUMBEL_ERROR_UNSUPPORTED,
             "false: stored scales of activations are not supported in this version; expected true");
-    refuse_object(group, "output_activations", "quantized activations are");
+    gb_config_refuse_object(group, "output_activations", "quantized activations are");
 }
 
 static void read_float_group(const gb_config *group, gb_quantization *packing) {
     static const char *const formats[] = {"float-quantized"}, *const types[] = {"float"},
                              *const strategies[] = {"tensor", "channel", "block"};
     const gb_config weights = gb_config_child(group, "weights");
-    expect_text(group, "format", formats, 1, "\"float-quantized\"");
-    expect_text(&weights, "type", types, 1, "\"float\"");
-    expect_text(&weights, "strategy", strategies, 3, "\"tensor\", \"channel\" or \"block\"");
+    gb_config_expect_text(group, "format", formats, 1, "\"float-quantized\"");
+    gb_config_expect_text(&weights, "type", types, 1, "\"float\"");
+    gb_config_expect_text(&weights, "strategy", strategies, 3, "\"tensor\", \"channel\" or \"block\"");
     if (gb_config_integer(&weights, "num_bits", 8, 1, 64) != 8)
         gb_config_fail(&weights, "num_bits", GUMBEL_ERROR_UNSUPPORTED, "expected 8");
     if (strcmp(gb_config_string(&weights, "strategy", "tensor"), "block") == 0)
@@ -116,8 +100,8 @@ static void read_compressed_floats(const gb_config *quantization, gb_quantizatio
     size_t count = 0;
     packing->method = GB_QUANTIZATION_FP8;
     packing->fp8_scales = "_scale";
-    refuse_object(quantization, "transform_config", "rotated weights are");
-    refuse_object(quantization, "kv_cache_scheme", "quantized caches are");
+    gb_config_refuse_object(quantization, "transform_config", "rotated weights are");
+    gb_config_refuse_object(quantization, "kv_cache_scheme", "quantized caches are");
     for (const char *name = NULL; (name = gb_config_next_key(&groups, name)); count++) {
         const gb_config group = gb_config_child(&groups, name);
         read_float_group(&group, packing);
@@ -130,17 +114,17 @@ static void read_compressed_floats(const gb_config *quantization, gb_quantizatio
 static void read_packed_integers(const gb_config *quantization, gb_quantization *packing) {
     static const char *const formats[] = {"pack-quantized"};
     packing->method = GB_QUANTIZATION_COMPRESSED_TENSORS;
-    expect_text(quantization, "format", formats, 1, "\"pack-quantized\" or \"float-quantized\"");
-    refuse_object(quantization, "transform_config", "rotated weights are");
+    gb_config_expect_text(quantization, "format", formats, 1, "\"pack-quantized\" or \"float-quantized\"");
+    gb_config_refuse_object(quantization, "transform_config", "rotated weights are");
     gb_config sparsity = gb_config_child(quantization, "sparsity_config");
-    expect_text(&sparsity, "format", (const char *const[]){"dense"}, 1, "\"dense\"");
+    gb_config_expect_text(&sparsity, "format", (const char *const[]){"dense"}, 1, "\"dense\"");
     gb_config groups = gb_config_child(quantization, "config_groups");
     for (const char *name = NULL; (name = gb_config_next_key(&groups, name));) {
         gb_config group = gb_config_child(&groups, name);
         gb_config weights = gb_config_child(&group, "weights");
-        expect_text(&group, "format", formats, 1, "\"pack-quantized\"");
-        refuse_object(&group, "input_activations", "quantized activations are");
-        refuse_object(&group, "output_activations", "quantized activations are");
+        gb_config_expect_text(&group, "format", formats, 1, "\"pack-quantized\"");
+        gb_config_refuse_object(&group, "input_activations", "quantized activations are");
+        gb_config_refuse_object(&group, "output_activations", "quantized activations are");
         check_weights(&weights);
     }
 }
@@ -160,8 +144,8 @@ static void read_fp8(const gb_config *quantization, gb_quantization *packing) {
     static const char *const formats[] = {"e4m3"}, *const schemes[] = {"dynamic"};
     packing->method = GB_QUANTIZATION_FP8;
     packing->fp8_scales = "_scale_inv";
-    expect_text(quantization, "fmt", formats, 1, "\"e4m3\"");
-    expect_text(quantization, "activation_scheme", schemes, 1, "\"dynamic\"");
+    gb_config_expect_text(quantization, "fmt", formats, 1, "\"e4m3\"");
+    gb_config_expect_text(quantization, "activation_scheme", schemes, 1, "\"dynamic\"");
     read_block(quantization, "weight_block_size", packing);
 }
 
@@ -173,6 +157,12 @@ static void read_method(const gb_config *quantization, gb_quantization *packing)
         read_compressed(quantization, packing);
     else if (strcmp(method, "fp8") == 0)
         read_fp8(quantization, packing);
+    else if (strcmp(method, "gptq") == 0)
+        gb_quantization_read_gptq(quantization, packing);
+    else if (strcmp(method, "awq") == 0)
+        gb_quantization_read_awq(quantization, packing);
+    else if (strcmp(method, "auto-round") == 0 || strcmp(method, "intel/auto-round") == 0)
+        gb_quantization_read_auto_round(quantization, packing);
     else if (strcmp(method, "torchao") == 0)
         packing->method = GB_QUANTIZATION_TORCHAO;
     else if (strcmp(method, "mxfp4") == 0)
@@ -180,9 +170,9 @@ static void read_method(const gb_config *quantization, gb_quantization *packing)
     else if (method[0] != '\0')
         gb_config_fail(
             quantization, "quant_method", GUMBEL_ERROR_UNSUPPORTED,
-            "\"%s\" is not supported in this version; expected \"compressed-tensors\" "
-            "(pack-quantized or float-quantized), \"fp8\", \"mxfp4\" or \"torchao\", or MLX's form without a "
-            "method",
+            "\"%s\" is not supported in this version; expected \"auto-round\", \"awq\", "
+            "\"compressed-tensors\" (pack-quantized or float-quantized), \"fp8\", \"gptq\", \"mxfp4\" or "
+            "\"torchao\", or MLX's form without a method",
             method);
     else if (gb_config_has(quantization, "bits") && gb_config_has(quantization, "group_size"))
         read_mlx(quantization, packing);

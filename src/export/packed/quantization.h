@@ -14,16 +14,20 @@ typedef enum gb_quantization_method {
     GB_QUANTIZATION_COMPRESSED_TENSORS,
     GB_QUANTIZATION_TORCHAO,
     GB_QUANTIZATION_MXFP4,
+    GB_QUANTIZATION_GPTQ,
+    GB_QUANTIZATION_AWQ,
     GB_QUANTIZATION_FP8 /* nothing is packed, but weights may be 8-bit floats */
 } gb_quantization_method;
 
 /* Valid while the configuration's file is open. */
 typedef struct gb_quantization {
     gb_quantization_method method;
-    gb_config quantization; /* MLX: the object with the defaults and, by module, what differs */
-    const char *fp8_scales; /* how the names of 8-bit floats' scales go on from the weights'; NULL: there are
-                               none */
-    int64_t fp8_block[2];   /* rows and columns of such a scale; 0: all, or all of a row */
+    gb_config quantization;  /* MLX: the object with the defaults and, by module, what differs */
+    const char *fp8_scales;  /* how the names of 8-bit floats' scales go on from the weights'; NULL: there are
+                                none */
+    int64_t fp8_block[2];    /* rows and columns of such a scale; 0: all, or all of a row */
+    bool zeros_are_less_one; /* GPTQ: zero points are stored minus 1 */
+    bool may_sort_columns;   /* GPTQ: columns may have been sorted before they were grouped */
 } gb_quantization;
 
 /* Reads what config.json, given as its root, says. Errors: FORMAT; UNSUPPORTED naming the method, mode,

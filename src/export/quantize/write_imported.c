@@ -28,17 +28,25 @@ static uint8_t *plane_row(const imported_writer *w, const gb_plane *plane, uint6
     return plane->row_bytes ? w->others + (plane->offset - w->code_bytes) + row * plane->row_bytes : NULL;
 }
 
+/* Where row i of the piece goes. */
+static gb_imported_row place_of_row(const imported_writer *w, uint64_t i) {
+    const uint64_t row = w->first + i;
+    return (gb_imported_row){.codes = w->codes + i * w->planes.codes.row_bytes,
+                             .scales = plane_row(w, &w->planes.scales, row),
+                             .biases = plane_row(w, &w->planes.biases, row),
+                             .super_scales = plane_row(w, &w->planes.super_scales, row),
+                             .super_biases = plane_row(w, &w->planes.super_biases, row)};
+}
+
 static void import_rows(void *user, unsigned thread, size_t first, size_t end) {
     const imported_writer *w = user;
+    gb_imported_row to[GB_IMPORTED_AT_ONCE];
     (void)thread;
-    for (size_t i = first; i < end; i++) {
-        uint64_t row = w->first + i;
-        gb_imported_row to = {.codes = w->codes + i * w->planes.codes.row_bytes,
-                              .scales = plane_row(w, &w->planes.scales, row),
-                              .biases = plane_row(w, &w->planes.biases, row),
-                              .super_scales = plane_row(w, &w->planes.super_scales, row),
-                              .super_biases = plane_row(w, &w->planes.super_biases, row)};
-        w->source->read(w->source->user, row, &to);
+    for (size_t i = first, count; i < end; i += count) {
+        count = end - i < GB_IMPORTED_AT_ONCE ? end - i : GB_IMPORTED_AT_ONCE;
+        for (size_t k = 0; k < count; k++)
+            to[k] = place_of_row(w, i + k);
+        w->source->read(w->source->user, w->first + i, count, to);
     }
 }
 
@@ -98,9 +106,11 @@ typedef struct block_rows {
     uint64_t columns, row_bytes;
 } block_rows;
 
-static void read_block_row(const void *user, uint64_t row, const gb_imported_row *to) {
+static void read_block_rows(const void *user, uint64_t first, uint64_t count, const gb_imported_row *to) {
     const block_rows *rows = user;
-    gb_import_block_row(rows->type, gb_stacked_row(rows->blocks, row, rows->row_bytes), rows->columns, to);
+    for (uint64_t i = 0; i < count; i++)
+        gb_import_block_row(rows->type, gb_stacked_row(rows->blocks, first + i, rows->row_bytes),
+                            rows->columns, &to[i]);
 }
 
 static void release_block_rows(const void *user, uint64_t first, uint64_t count) {
@@ -118,6 +128,6 @@ gumbel_status gb_write_imported(gb_writer *writer, const gb_constant *constant, 
                        constant->name);
     block_rows rows = {.type = type, .blocks = blocks, .columns = (uint64_t)shape->dims[shape->rank - 1]};
     rows.row_bytes = rows.columns / info->weights * info->bytes;
-    gb_imported_rows source = {read_block_row, release_block_rows, &rows};
+    gb_imported_rows source = {read_block_rows, release_block_rows, &rows};
     return gb_write_imported_rows(writer, constant, &source, threads, written, error);
 }

@@ -10,10 +10,12 @@
 #include "export/quantize/write_quantized.h"
 #include "export/stacking.h"
 
-/* Where the rows of a quantized matrix come from. read gives a row, rearranged, and is called by many
- * threads; release gets the rows that have been read, whose pages can go. */
+enum { GB_IMPORTED_AT_ONCE = 128 };
+
+/* Where the rows of a quantized matrix come from. read gives up to GB_IMPORTED_AT_ONCE rows, rearranged, and
+ * is called by many threads; release gets the rows that have been read, whose pages can go. */
 typedef struct gb_imported_rows {
-    void (*read)(const void *user, uint64_t row, const gb_imported_row *to);
+    void (*read)(const void *user, uint64_t first, uint64_t count, const gb_imported_row *to);
     void (*release)(const void *user, uint64_t first, uint64_t count);
     const void *user;
 } gb_imported_rows;
