@@ -180,7 +180,10 @@ static gumbel_status build_graph(export_job *job, gumbel_error *error) {
 }
 
 static gumbel_status check_graph(const export_job *job, gumbel_error *error) {
-    GB_TRY(gb_refuse_unused_companions(job->source.checkpoint, job->weights, error));
+    GB_TRY(gb_refuse_unused_companions(job->source.checkpoint, &job->source.packing, job->weights, error));
+    if (job->source.packing.leaves_input_scales)
+        report(job, GUMBEL_LOG_INFO,
+               "4-bit floats: inputs and caches are not rounded with the checkpoint's scales for them");
     report_unstacked(job);
     GB_TRY(check_calibration(job, error));
     return gb_recipe_check_used(job->recipe, error);

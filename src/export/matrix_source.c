@@ -58,9 +58,13 @@ gumbel_status gb_matrix_source_of(const gb_tensor *tensor, gb_matrix_source *sou
 
 /* ---- One tensor for each expert ------------------------------------------------------------------------ */
 
-static bool has_members(const gb_checkpoint *checkpoint, const char *name) {
+static bool has_one(const gb_checkpoint *checkpoint, const gb_quantization *packing, const char *name) {
+    return gb_checkpoint_find(checkpoint, name) || gb_fp8_has(packing, checkpoint, name);
+}
+
+static bool has_members(const gb_checkpoint *checkpoint, const gb_quantization *packing, const char *name) {
     char member[MEMBER_NAME];
-    return gb_expert_member_name(name, 0, member, sizeof member) && gb_checkpoint_find(checkpoint, member);
+    return gb_expert_member_name(name, 0, member, sizeof member) && has_one(checkpoint, packing, member);
 }
 
 /* Takes note that the tensor of that index is of 8-bit floats. */
@@ -68,12 +72,13 @@ static gumbel_status keep_fp8(gb_matrix_source *source, size_t index, const gb_f
                               gumbel_error *error) {
     if (!source->fp8) {
         source->fp8 = gb_allocate(source->tensor_count, sizeof *source->fp8);
-        source->scales = gb_allocate(source->tensor_count, sizeof *source->scales);
+        source->scales = gb_allocate(2 * source->tensor_count, sizeof *source->scales);
     }
     if (!source->fp8 || !source->scales)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the list of scales");
     source->fp8[index] = found->matrix;
     source->scales[index] = found->scales;
+    source->scales[source->tensor_count + index] = found->global;
     return GUMBEL_OK;
 }
 
@@ -136,7 +141,7 @@ static gumbel_status find_one(const query *one, gb_matrix_source *source, gumbel
     if (source->is_packed)
         return GUMBEL_OK;
     if (one->rank == 3 && !gb_checkpoint_find(one->checkpoint, one->name) &&
-        has_members(one->checkpoint, one->name))
+        has_members(one->checkpoint, one->packing, one->name))
         return find_members(one, source, error);
     GB_TRY(find_fp8(one, source, &is_fp8, error));
     if (is_fp8)
@@ -160,6 +165,7 @@ static gumbel_status interleave(const gb_matrix_source parts[GB_PACKED_PARTS], u
         if (part->fp8)
             GB_TRY(keep_fp8(source, i,
                             &(gb_fp8_found){.scales = part->scales[i / GB_PACKED_PARTS],
+                                            .global = part->scales[part->tensor_count + i / GB_PACKED_PARTS],
                                             .matrix = part->fp8[i / GB_PACKED_PARTS]},
                             error));
     }
@@ -293,15 +299,16 @@ gumbel_status gb_matrix_source_find(const gb_checkpoint *checkpoint, const gb_qu
 
 bool gb_matrix_source_exists(const gb_checkpoint *checkpoint, const gb_quantization *packing,
                              const char *name) {
-    return gb_checkpoint_find(checkpoint, name) || has_members(checkpoint, name) ||
+    return has_one(checkpoint, packing, name) || has_members(checkpoint, packing, name) ||
            (packing && gb_packed_has(packing, checkpoint, name));
 }
 
 void gb_matrix_source_visit(const gb_matrix_source *source, gb_tensor_visit visit, void *user) {
     for (size_t i = 0; i < source->tensor_count; i++)
         visit(user, source->tensors[i]);
-    for (size_t i = 0; source->fp8 && i < source->tensor_count; i++)
-        visit(user, source->scales[i]);
+    for (size_t i = 0; source->fp8 && i < 2 * source->tensor_count; i++)
+        if (source->scales[i])
+            visit(user, source->scales[i]);
     if (source->is_packed)
         gb_packed_visit(&source->packed, visit, user);
 }

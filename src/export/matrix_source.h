@@ -33,7 +33,7 @@ typedef struct gb_matrix_source {
     const gb_tensor **tensors; /* owned */
     size_t tensor_count;
     gb_fp8 *fp8;              /* owned: of each tensor; NULL: they are no 8-bit floats */
-    const gb_tensor **scales; /* owned: the same tensors' */
+    const gb_tensor **scales; /* owned: the same tensors', then the scales' own, or NULL, of each */
     const uint8_t **parts;    /* owned: where each part's first row is */
     gb_stacking stacking;
     bool is_packed;

@@ -211,15 +211,23 @@ static gumbel_status check_unused(const char *path, const used_names *used, cons
     return is_bias ? refuse_bias(path, name, weight, error) : refuse_scale(path, name, weight, error);
 }
 
-gumbel_status gb_refuse_unused_companions(const gb_checkpoint *checkpoint, const gb_weights *weights,
-                                          gumbel_error *error) {
+/* Whether nothing has to be known about the tensor of that index: it is used, or may be left out. */
+static bool is_fine(const gb_checkpoint *checkpoint, const gb_quantization *packing,
+                    const gb_weights *weights, size_t index) {
+    const char *point = strrchr(gb_checkpoint_at(checkpoint, index)->name, '.');
+    return gb_weights_uses(weights, index) ||
+           (packing && point && gb_quantization_leaves(packing, point + 1));
+}
+
+gumbel_status gb_refuse_unused_companions(const gb_checkpoint *checkpoint, const gb_quantization *packing,
+                                          const gb_weights *weights, gumbel_error *error) {
     char text[GB_FILE_NAME];
     used_names used = {0};
     if (!checkpoint)
         return GUMBEL_OK;
     gumbel_status status = list_used(checkpoint, weights, &used, error);
     for (size_t i = 0; i < gb_checkpoint_count(checkpoint) && status == GUMBEL_OK; i++)
-        if (!gb_weights_uses(weights, i))
+        if (!is_fine(checkpoint, packing, weights, i))
             status = check_unused(gb_checkpoint_path(checkpoint), &used, gb_checkpoint_at(checkpoint, i),
                                   file_name_at(checkpoint, i, text), error);
     free_used(&used);

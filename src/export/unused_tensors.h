@@ -16,8 +16,9 @@ size_t gb_describe_unused(const gb_checkpoint *checkpoint, const gb_weights *wei
 /* Refuses a checkpoint with an unused bias, scale, zero point or order of columns beside a tensor that some
  * constant is made from: X.bias (but for zeros) or X.weight_scale beside X.weight, X.weight.absmax beside
  * X.weight, self_attn.k_scale beside self_attn.k_proj.weight. Those of parts that are left out whole are
- * fine. checkpoint may be NULL. Errors: UNSUPPORTED naming both tensors; MEMORY. */
-gumbel_status gb_refuse_unused_companions(const gb_checkpoint *checkpoint, const gb_weights *weights,
-                                          gumbel_error *error);
+ * fine, and those that packing, which may be NULL, lets be left out. checkpoint may be NULL. Errors:
+ * UNSUPPORTED naming both tensors; MEMORY. */
+gumbel_status gb_refuse_unused_companions(const gb_checkpoint *checkpoint, const gb_quantization *packing,
+                                          const gb_weights *weights, gumbel_error *error);
 
 #endif

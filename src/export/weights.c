@@ -398,7 +398,8 @@ void gb_weights_release(const gb_weights *weights, uint32_t index, uint64_t offs
     const gb_stacked_bytes bytes = bytes_of(from);
     if (from->matrix.fp8) { /* offset and size are of bfloat16 */
         const uint64_t columns = from->columns, begin = offset / 2 / columns;
-        gb_release_stacked(&bytes, begin, (offset + size) / 2 / columns - begin, columns);
+        gb_release_stacked(&bytes, begin, (offset + size) / 2 / columns - begin,
+                           gb_fp8_row_bytes(from->matrix.fp8, columns));
         return;
     }
     const uint64_t row_bytes = is_stacked(from) ? row_bytes_of(from) : 1;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Checkpoints of 8-bit floats: every weight has the bits that MLX computes, logits agree with mlx-lm's, and a
- * recipe makes of them what it makes of the same numbers in bfloat16. tests/oracle/make_fp8_goldens.py writes
- * tests/data/export/packed/fp8_*.
+ * Checkpoints of 8-bit floats, and of NVFP4: every weight has the bits that MLX computes, logits agree with
+ * mlx-lm's, and a recipe makes of them what it makes of the same numbers in bfloat16.
+ * tests/oracle/make_fp8_goldens.py and make_nvfp4_goldens.py write tests/data/export/packed/fp8_* and
+ * nvfp4_*.
  */
 #include "export/checkpoint/safetensors.h"
 #include "export/quantize/fp8_rows.h"
@@ -24,7 +25,8 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-static const char *const NAMES[] = {"fp8_blocks", "fp8_next", "fp8_channel", "fp8_tensor"};
+static const char *const NAMES[] = {"fp8_blocks", "fp8_next",       "fp8_channel",
+                                    "fp8_tensor", "nvfp4_modelopt", "nvfp4_compressed"};
 enum { CASES = sizeof NAMES / sizeof NAMES[0], MAX_TENSORS = 128, MAX_PROMPT = 64 };
 static const double TOLERANCE = 2e-4; /* of the largest absolute logit */
 
@@ -318,6 +320,33 @@ static void refuses_scales_that_do_not_fit(void **state) {
             DOWN "_scale has neither one scale nor one for each of the 96 rows");
 }
 
+#define FC "model.layers.1.mlp.up_proj."
+
+static void refuses_nvfp4_that_does_not_fit(void **state) {
+    (void)state;
+    changed_tensors changed;
+    open_tensors("nvfp4_modelopt", &changed);
+    tensor_named(&changed, FC "weight_scale_2")->name = "other";
+    refuses("nvfp4_modelopt", &changed, NULL, FC "weight_scale_2 is missing, which belongs to " FC "weight");
+    open_tensors("nvfp4_modelopt", &changed);
+    tensor_named(&changed, FC "weight_scale")->dtype = "U8";
+    refuses("nvfp4_modelopt", &changed, NULL, FC "weight_scale has dtype U8, expected F8_E4M3");
+    open_tensors("nvfp4_modelopt", &changed);
+    test_tensor *scales = tensor_named(&changed, FC "weight_scale");
+    scales->dims[1] /= 2;
+    scales->size /= 2;
+    refuses("nvfp4_modelopt", &changed, NULL, FC "weight_scale has shape [64, 2], expected [64, 4]");
+    static const float two[2] = {1, 1};
+    open_tensors("nvfp4_modelopt", &changed);
+    test_tensor *global = tensor_named(&changed, FC "weight_scale_2");
+    *global = (test_tensor){
+        .name = global->name, .dtype = "F32", .rank = 1, .dims = {2}, .data = two, .size = sizeof two};
+    refuses("nvfp4_modelopt", &changed, NULL, FC "weight_scale_2 has more than one number");
+    open_tensors("nvfp4_modelopt", &changed);
+    tensor_named(&changed, FC "input_scale")->name = FC "pre_quant_scale";
+    refuses("nvfp4_modelopt", &changed, NULL, FC "pre_quant_scale");
+}
+
 static void refuses_scales_that_nothing_uses(void **state) {
     (void)state;
     static const float one = 1;
@@ -340,6 +369,7 @@ int main(void) {
         cmocka_unit_test_setup(is_quantized_as_bfloat16, start_empty),
         cmocka_unit_test_setup(refuses_codes_that_are_no_numbers, start_empty),
         cmocka_unit_test_setup(refuses_scales_that_do_not_fit, start_empty),
+        cmocka_unit_test_setup(refuses_nvfp4_that_does_not_fit, start_empty),
         cmocka_unit_test_setup(refuses_scales_that_nothing_uses, start_empty),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

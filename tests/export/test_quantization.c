@@ -77,7 +77,7 @@ static void knows_the_methods(void **state) {
 
 static void refuses_other_methods(void **state) {
     (void)state;
-    static const char *const methods[] = {"aqlm", "quanto", "bitsandbytes", "fbgemm_fp8", "modelopt", "hqq"};
+    static const char *const methods[] = {"aqlm", "quanto", "bitsandbytes", "fbgemm_fp8", "eetq", "hqq"};
     for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++) {
         char text[200], part[100];
         snprintf(text, sizeof text, "{\"quantization_config\":{\"quant_method\":\"%s\",\"bits\":4}}",
@@ -159,6 +159,24 @@ static void reads_transposed_methods(void **state) {
     reads(METHOD("intel/auto-round", ",\"packing_format\":\"auto_round:auto_awq\""), GB_QUANTIZATION_AWQ);
 }
 
+static void reads_nvfp4(void **state) {
+    (void)state;
+    gb_quantization packing = read_config(METHOD("modelopt", ",\"quant_algo\":\"NVFP4\""));
+    assert_int_equal(packing.method, GB_QUANTIZATION_NVFP4);
+    assert_true(!packing.fp4_divides && gb_quantization_leaves(&packing, "input_scale"));
+    assert_false(gb_quantization_leaves(&packing, "pre_quant_scale"));
+    reads(METHOD("modelopt", ",\"quantization\":{\"quant_algo\":\"NVFP4\"}"), GB_QUANTIZATION_NVFP4);
+    packing = read_config(METHOD("compressed-tensors", ",\"format\":\"nvfp4-pack-quantized\""));
+    assert_int_equal(packing.method, GB_QUANTIZATION_NVFP4);
+    assert_true(packing.fp4_divides);
+    refuses(METHOD("modelopt", ",\"quant_algo\":\"NVFP4_AWQ\""), GUMBEL_ERROR_UNSUPPORTED,
+            "quant_algo: \"NVFP4_AWQ\"");
+    refuses(METHOD("modelopt", ",\"quant_algo\":\"FP8\""), GUMBEL_ERROR_UNSUPPORTED, "quant_algo: \"FP8\"");
+    refuses(METHOD("compressed-tensors", ",\"format\":\"nvfp4-pack-quantized\",\"config_groups\":{\"g\":{"
+                                         "\"format\":\"float-quantized\"}}"),
+            GUMBEL_ERROR_UNSUPPORTED, "format: \"float-quantized\"");
+}
+
 static void refuses_other_transposed_methods(void **state) {
     (void)state;
     static const char *const cases[][2] = {
@@ -199,9 +217,9 @@ static void refuses_bad_mlx(void **state) {
 
 static void refuses_bad_groups(void **state) {
     (void)state;
-    refuses("{\"quantization_config\":{\"quant_method\":\"compressed-tensors\",\"format\":\"nvfp4-pack-"
+    refuses("{\"quantization_config\":{\"quant_method\":\"compressed-tensors\",\"format\":\"mxfp8-"
             "quantized\"}}",
-            GUMBEL_ERROR_UNSUPPORTED, "quantization_config.format: \"nvfp4-pack-quantized\"");
+            GUMBEL_ERROR_UNSUPPORTED, "quantization_config.format: \"mxfp8-quantized\"");
     refuses("{\"quantization_config\":{\"quant_method\":\"compressed-tensors\",\"transform_config\":{\"R1\":{"
             "}}}}",
             GUMBEL_ERROR_UNSUPPORTED, "transform_config: rotated weights");
@@ -275,6 +293,7 @@ int main(void) {
         cmocka_unit_test(refuses_other_floats),
         cmocka_unit_test(reads_transposed_methods),
         cmocka_unit_test(refuses_other_transposed_methods),
+        cmocka_unit_test(reads_nvfp4),
         cmocka_unit_test(refuses_bad_mlx),
         cmocka_unit_test(refuses_bad_groups),
         cmocka_unit_test(looks_modules_up),

@@ -54,7 +54,7 @@ static void build_graph(const gb_gguf_import *import) {
     gb_weights *weights = gb_weights_create(import->checkpoint, GB_DTYPE_NONE, 0);
     if (builder && weights &&
         model->build(&root, &(gb_model_options){0}, builder, weights, NULL) == GUMBEL_OK)
-        gb_refuse_unused_companions(import->checkpoint, weights, NULL);
+        gb_refuse_unused_companions(import->checkpoint, NULL, weights, NULL);
     gb_weights_destroy(weights);
     gb_builder_destroy(builder);
 }

@@ -69,6 +69,8 @@ static gumbel_status check_scales(const gb_packed_query *query, gb_fp8_found *fo
 gumbel_status gb_fp8_find(const gb_quantization *packing, const gb_checkpoint *checkpoint, const char *name,
                           const int64_t dims[2], gb_fp8_found *found, bool *is_found, gumbel_error *error) {
     const gb_packed_query query = {packing, checkpoint, name, 2, dims};
+    if (gb_fp8_has(packing, checkpoint, name))
+        return gb_nvfp4_find(packing, checkpoint, name, dims, found, is_found, error);
     char text[GB_PACKED_NAME];
     *found = (gb_fp8_found){.codes = gb_checkpoint_find(checkpoint, name)};
     *is_found = packing && packing->fp8_scales && found->codes &&

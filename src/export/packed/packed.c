@@ -29,6 +29,7 @@ static const method METHODS[] = {
     [GB_QUANTIZATION_MXFP4] = {gb_packed_find_mxfp4, gb_packed_mxfp4_name, "_blocks"},
     [GB_QUANTIZATION_GPTQ] = {gb_packed_find_gptq, gb_packed_qweight_name, ".qweight"},
     [GB_QUANTIZATION_AWQ] = {gb_packed_find_awq, gb_packed_qweight_name, ".qweight"},
+    [GB_QUANTIZATION_NVFP4] = {gb_packed_find_torchao, gb_packed_torchao_name, "_qdata"},
     [GB_QUANTIZATION_FP8] = {gb_packed_find_torchao, gb_packed_torchao_name, "_qdata"},
 };
 

@@ -114,7 +114,8 @@ static void read_compressed_floats(const gb_config *quantization, gb_quantizatio
 static void read_packed_integers(const gb_config *quantization, gb_quantization *packing) {
     static const char *const formats[] = {"pack-quantized"};
     packing->method = GB_QUANTIZATION_COMPRESSED_TENSORS;
-    gb_config_expect_text(quantization, "format", formats, 1, "\"pack-quantized\" or \"float-quantized\"");
+    gb_config_expect_text(quantization, "format", formats, 1,
+                          "\"pack-quantized\", \"float-quantized\" or \"nvfp4-pack-quantized\"");
     gb_config_refuse_object(quantization, "transform_config", "rotated weights are");
     gb_config sparsity = gb_config_child(quantization, "sparsity_config");
     gb_config_expect_text(&sparsity, "format", (const char *const[]){"dense"}, 1, "\"dense\"");
@@ -131,7 +132,9 @@ static void read_packed_integers(const gb_config *quantization, gb_quantization 
 
 static void read_compressed(const gb_config *quantization, gb_quantization *packing) {
     const char *format = gb_config_string(quantization, "format", "pack-quantized");
-    if (strcmp(format, "float-quantized") == 0)
+    if (strcmp(format, "nvfp4-pack-quantized") == 0)
+        gb_quantization_read_compressed_nvfp4(quantization, packing);
+    else if (strcmp(format, "float-quantized") == 0)
         read_compressed_floats(quantization, packing);
     else
         read_packed_integers(quantization, packing);
@@ -163,6 +166,8 @@ static void read_method(const gb_config *quantization, gb_quantization *packing)
         gb_quantization_read_awq(quantization, packing);
     else if (strcmp(method, "auto-round") == 0 || strcmp(method, "intel/auto-round") == 0)
         gb_quantization_read_auto_round(quantization, packing);
+    else if (strcmp(method, "modelopt") == 0)
+        gb_quantization_read_modelopt(quantization, packing);
     else if (strcmp(method, "torchao") == 0)
         packing->method = GB_QUANTIZATION_TORCHAO;
     else if (strcmp(method, "mxfp4") == 0)
@@ -171,8 +176,8 @@ static void read_method(const gb_config *quantization, gb_quantization *packing)
         gb_config_fail(
             quantization, "quant_method", GUMBEL_ERROR_UNSUPPORTED,
             "\"%s\" is not supported in this version; expected \"auto-round\", \"awq\", "
-            "\"compressed-tensors\" (pack-quantized or float-quantized), \"fp8\", \"gptq\", \"mxfp4\" or "
-            "\"torchao\", or MLX's form without a method",
+            "\"compressed-tensors\" (pack-quantized, float-quantized or nvfp4-pack-quantized), \"fp8\", "
+            "\"gptq\", \"modelopt\" (NVFP4), \"mxfp4\" or \"torchao\", or MLX's form without a method",
             method);
     else if (gb_config_has(quantization, "bits") && gb_config_has(quantization, "group_size"))
         read_mlx(quantization, packing);

@@ -15,9 +15,18 @@ float gb_float_from_e4m3(uint8_t code) {
     return gb_float_from_bits(sign | ((magnitude << 20) + (bias_difference << 23)));
 }
 
+float gb_float_from_e2m1(uint32_t code) {
+    static const float magnitudes[] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6};
+    return code & 8 ? -magnitudes[code & 7] : magnitudes[code & 7];
+}
+
 static float scale_at(const gb_fp8 *fp8, uint64_t index) {
     uint16_t half;
     float whole;
+    if (fp8->has_4_bits) {
+        whole = gb_float_from_e4m3(fp8->scales[index]);
+        return fp8->is_divisor ? whole / fp8->global : whole * fp8->global;
+    }
     if (fp8->scale_dtype == GB_F32) {
         memcpy(&whole, fp8->scales + 4 * index, sizeof whole);
         return whole;
@@ -26,17 +35,23 @@ static float scale_at(const gb_fp8 *fp8, uint64_t index) {
     return gb_widen_half(half, fp8->scale_dtype);
 }
 
+static float code_at(const gb_fp8 *fp8, const uint8_t *row, uint64_t at) {
+    return fp8->has_4_bits ? gb_float_from_e2m1(row[at / 2] >> (4 * (at % 2)) & 15u)
+                           : gb_float_from_e4m3(row[at]);
+}
+
 void gb_fp8_read(const gb_fp8_tensors *tensors, const gb_stacked_bytes *codes, uint64_t columns, uint64_t row,
                  uint64_t first, uint64_t count, float *to) {
     const uint64_t part = gb_locate_row(&codes->stacking, row).part;
     const gb_fp8 *fp8 = &tensors->list[tensors->count > 1 ? part : 0];
-    const uint8_t *from = gb_stacked_row(codes, row, columns);
-    const uint64_t own_row = (uint64_t)(from - fp8->codes) / columns;
+    const uint64_t row_bytes = gb_fp8_row_bytes(fp8, columns);
+    const uint8_t *from = gb_stacked_row(codes, row, row_bytes);
+    const uint64_t own_row = (uint64_t)(from - fp8->codes) / row_bytes;
     const uint64_t scales = own_row / fp8->block_rows * fp8->scale_columns;
     for (uint64_t at = first; at < first + count;) {
         const uint64_t block = at / fp8->block_columns, last = (block + 1) * fp8->block_columns;
         const float scale = scale_at(fp8, scales + block);
         for (; at < last && at < first + count; at++)
-            *to++ = gb_float_from_bf16(gb_bf16_from_float(gb_float_from_e4m3(from[at]) * scale));
+            *to++ = gb_float_from_bf16(gb_bf16_from_float(code_at(fp8, from, at) * scale));
     }
 }

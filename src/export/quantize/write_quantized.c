@@ -34,7 +34,8 @@ typedef struct quantized_writer {
 /* ---- Rows of a tensor ---------------------------------------------------------------------------------- */
 
 uint64_t gb_source_row_bytes(const gb_quantized_source *source, uint64_t columns) {
-    return source->fp8.list ? columns : columns * gb_dtype_size(source->dtype);
+    return source->fp8.list ? gb_fp8_row_bytes(source->fp8.list, columns)
+                            : columns * gb_dtype_size(source->dtype);
 }
 
 void gb_read_source_row(const gb_quantized_source *source, uint64_t columns, uint64_t row, float *to) {
