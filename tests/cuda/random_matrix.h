@@ -6,8 +6,8 @@
 #define GUMBEL_TESTS_CUDA_RANDOM_MATRIX_H
 
 #include "cuda/device_memory.h"
+#include "cuda/packed_tiles.h"
 #include "tensor/convert.h"
-#include "tensor/padded_tiles.h"
 
 typedef struct matrix_case {
     gb_format format;
@@ -68,24 +68,15 @@ static inline bool put_fragments(matrix *m, size_t rows) {
 /* The same in tiles, which zeros fill. */
 static inline bool put_tiles(matrix *m, size_t experts) {
     const matrix_case *c = m->of;
-    gb_padded_tiles tiles;
-    if (c->is_in_fragments || !gb_find_padded_tiles(&c->format, c->outputs, c->inputs, experts, &tiles))
+    gb_planes planes;
+    uint8_t *packed = c->is_in_fragments
+                          ? NULL
+                          : pack_in_tiles(&c->format, c->outputs, c->inputs, experts, m->data, &planes);
+    if (!packed)
         return false;
-    uint8_t *packed = calloc(tiles.all.size, 1), *scratch = malloc(tiles.padded.size);
-    assert_true(packed && scratch);
-    for (gb_plane_kind kind = GB_PLANE_CODES; kind < GB_PLANE_KINDS; kind++)
-        for (uint64_t t = 0; t < gb_padded_tile_count(&tiles); t++) {
-            const gb_plane *from = gb_plane_of(&m->planes, kind), *to = gb_plane_of(&tiles.all, kind);
-            if (from->row_bytes > 0)
-                gb_pack_padded_tile(&tiles, kind, gb_padded_tile_rows(&tiles, t),
-                                    m->data + from->offset +
-                                        gb_padded_tile_first(&tiles, t) * from->row_bytes,
-                                    scratch, packed + to->offset + t * GB_TILE_ROWS * to->row_bytes);
-        }
-    m->tensor.planes = tiles.all;
-    m->tensor.data = device_copy(packed, tiles.all.size);
+    m->tensor.planes = planes;
+    m->tensor.data = device_copy(packed, planes.size);
     free(packed);
-    free(scratch);
     return true;
 }
 

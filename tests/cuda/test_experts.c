@@ -221,6 +221,9 @@ static const mixture exact_mixtures[] = {
     {&exact_32, &exact_32, 2, 1, MOST_HIDDEN, 1024, 0},
     {&exact_32, &exact_32, 300, 4, 128, 384, NOT_SHARED | NO_RESIDUAL | SCALED | GELU},
     {&exact_64, &exact_64, 16, 8, 384, 128, NOT_SHARED},
+    /* The last tiles of rows and of columns have zeros. */
+    {&exact_32, &exact_32, 7, 3, 256, 192, NOT_SHARED | NO_RESIDUAL | SCALED | GELU},
+    {&exact_64, &exact_64, 5, 2, 128, 704, NOT_SHARED},
 };
 
 static bool is_exact(const mixture *c) {
@@ -245,9 +248,8 @@ static gb_cuda_tensor new_weight(const gb_format *format, size_t experts, size_t
     gb_packing packing;
     size_t all = (experts ? experts : 1) * rows;
     assert_true(gb_format_planes(format, all, columns, &planes));
-    uint8_t *data = malloc(planes.size), *packed = malloc(planes.size);
+    uint8_t *data = malloc(planes.size);
     assert_non_null(data);
-    assert_non_null(packed);
     for (uint64_t i = 0; i < planes.size; i++)
         data[i] = (uint8_t)next_random(random);
     const bool is_of_groups = format->kind == GB_FORMAT_PROGRESSIVE;
@@ -260,9 +262,14 @@ static gb_cuda_tensor new_weight(const gb_format *format, size_t experts, size_t
             uint16_t half = format->scale == GB_BF16 ? gb_bf16_from_float(value) : gb_f16_from_float(value);
             memcpy(data + halves[p].offset + 2 * i, &half, sizeof half);
         }
-    assert_true(is_of_groups ? gb_packing_tiles(format, all, columns, &packing)
-                             : gb_packing_fragments(format, all, columns, &packing));
-    gb_pack_matrix(&packing, format, all, columns, data, packed);
+    uint8_t *packed = is_of_groups
+                          ? pack_in_tiles(format, rows, columns, experts ? experts : 1, data, &planes)
+                          : malloc(planes.size);
+    assert_non_null(packed);
+    if (!is_of_groups) {
+        assert_true(gb_packing_fragments(format, all, columns, &packing));
+        gb_pack_matrix(&packing, format, all, columns, data, packed);
+    }
     gb_cuda_tensor result = {.dtype = GB_QUANTIZED,
                              .rank = experts ? 3 : 2,
                              .format = *format,

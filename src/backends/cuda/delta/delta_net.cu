@@ -110,7 +110,7 @@ struct delta {
     const int32_t *run_first;
     float *memory;
     size_t slot_bytes, heads, key_heads, key_size, value_size;
-    bool is_tiled, corrects;
+    bool is_tiled;
     float *y;
 };
 
@@ -210,24 +210,26 @@ __device__ static token_rows<STEPS> load_rows(const staged_tokens<STEPS> &tokens
 }
 
 /* One token: both products with the memory are computed from its value before the token. With S the decayed
- * memory, S' = S + key change^T and query^T S' = query^T S + (query key) change. */
-template <unsigned STEPS>
+ * memory, S' = S + key change^T and query^T S' = query^T S + (query key) change. Where nothing is corrected
+ * no token waits for the sums of the one before. */
+template <unsigned STEPS, bool CORRECTS>
 __device__ static void update(float memory[STEPS][4][PAIR], const token_rows<STEPS> &rows,
-                              const staged_tokens<STEPS> &tokens, unsigned token, bool corrects,
-                              float y[PAIR]) {
+                              const staged_tokens<STEPS> &tokens, unsigned token, float y[PAIR]) {
     const float decay = tokens.decay[token], beta = tokens.beta[token], product = tokens.product[token];
     float recalled[2][PAIR] = {}, answered[2][PAIR] = {}, change[PAIR]; /* of even and odd rows */
 #pragma unroll
     for (unsigned i = 0; i < STEPS * 4; i++) {
 #pragma unroll
         for (unsigned c = 0; c < PAIR; c++) {
-            recalled[i % 2][c] = fmaf(rows.key[i / 4][i % 4], memory[i / 4][i % 4][c], recalled[i % 2][c]);
+            if (CORRECTS)
+                recalled[i % 2][c] =
+                    fmaf(rows.key[i / 4][i % 4], memory[i / 4][i % 4][c], recalled[i % 2][c]);
             answered[i % 2][c] = fmaf(rows.query[i / 4][i % 4], memory[i / 4][i % 4][c], answered[i % 2][c]);
         }
     }
 #pragma unroll
     for (unsigned c = 0; c < PAIR; c++) {
-        const float recall = corrects ? part_sum(recalled[0][c] + recalled[1][c]) * decay : 0.0f;
+        const float recall = CORRECTS ? part_sum(recalled[0][c] + recalled[1][c]) * decay : 0.0f;
         const float answer = part_sum(answered[0][c] + answered[1][c]) * decay;
         change[c] = (tokens.value[token][threadIdx.x / PARTS * PAIR + c] - recall) * beta;
         y[c] = fmaf(product, change[c], answer);
@@ -295,7 +297,7 @@ __device__ static float *head_state(const delta &v, const delta_block &b, const 
 
 /* The staged tokens one after the other; a token's rows are read while the one before it is computed.
  * has_versions: some tokens leave the memory where those behind them do not. */
-template <unsigned STEPS>
+template <unsigned STEPS, bool CORRECTS>
 __device__ static void update_staged(const delta &v, const delta_block &b, size_t n,
                                      const staged_tokens<STEPS> &tokens, bool has_versions,
                                      float memory[STEPS][4][PAIR]) {
@@ -307,7 +309,7 @@ __device__ static void update_staged(const delta &v, const delta_block &b, size_
     for (unsigned token = 0; token < count; token++, to += v.heads * v.value_size) {
         const token_rows<STEPS> next = load_rows<STEPS>(tokens, token + 1 < STAGED ? token + 1 : 0);
         float y[PAIR];
-        update<STEPS>(memory, rows, tokens, token, v.corrects, y);
+        update<STEPS, CORRECTS>(memory, rows, tokens, token, y);
 #pragma unroll
         for (unsigned c = 0; c < PAIR; c++)
             if (threadIdx.x % PARTS == c && column + c < v.value_size)
@@ -319,7 +321,7 @@ __device__ static void update_staged(const delta &v, const delta_block &b, size_
     }
 }
 
-template <unsigned STEPS>
+template <unsigned STEPS, bool CORRECTS>
 static __global__ void __launch_bounds__(THREADS, 1) run_gated_delta(delta v) {
     wait_for_earlier();
     GB_DYNAMIC_SHARED(staged_tokens<STEPS>, staged);
@@ -337,18 +339,19 @@ static __global__ void __launch_bounds__(THREADS, 1) run_gated_delta(delta v) {
         __syncthreads();
         multiply_staged<STEPS>(staged[turn]);
         __syncthreads();
-        update_staged<STEPS>(v, b, n, staged[turn], has_versions, memory);
+        update_staged<STEPS, CORRECTS>(v, b, n, staged[turn], has_versions, memory);
         __syncthreads();
     }
     store_memory<STEPS>(v, b, head_state(v, b, v.slots.to, b.end - 1), memory);
 }
 
 template <unsigned STEPS>
-static void launch_update(const delta &v, unsigned runs, gb_cuda_launch_list *launches) {
+static void launch_update(const delta &v, bool corrects, unsigned runs, gb_cuda_launch_list *launches) {
     const dim3 grid(blocks_for(v.value_size, COLUMNS), (unsigned)v.heads, runs);
     /* More rows than the steps have are more than a block can hold: no device launches that. */
     const size_t shared_bytes = 2 * sizeof(staged_tokens<STEPS>) * blocks_for(v.key_size, STEP_ROWS * STEPS);
-    add_launch(launches, "gated_delta", run_gated_delta<STEPS>, grid, THREADS, shared_bytes, v);
+    const auto kernel = corrects ? run_gated_delta<STEPS, true> : run_gated_delta<STEPS, false>;
+    add_launch(launches, "gated_delta", kernel, grid, THREADS, shared_bytes, v);
 }
 
 void gb_cuda_gated_delta(const gb_cuda_call *call) {
@@ -368,10 +371,10 @@ void gb_cuda_gated_delta(const gb_cuda_call *call) {
     v.key_size = key->dims[2];
     v.value_size = value->dims[2];
     v.is_tiled = gb_node_int(call->node, GB_ATTRIBUTE_TILED) != 0;
-    v.corrects = gb_node_int(call->node, GB_ATTRIBUTE_CORRECTS) != 0;
     v.y = data_of<float>(call->results[0]);
+    const bool corrects = gb_node_int(call->node, GB_ATTRIBUTE_CORRECTS) != 0;
     if (v.key_size <= 128)
-        launch_update<128 / STEP_ROWS>(v, call->runs.count, call->launches);
+        launch_update<128 / STEP_ROWS>(v, corrects, call->runs.count, call->launches);
     else
-        launch_update<512 / STEP_ROWS>(v, call->runs.count, call->launches);
+        launch_update<512 / STEP_ROWS>(v, corrects, call->runs.count, call->launches);
 }

@@ -14,6 +14,7 @@ namespace gb_cuda {
 /* What products of one input have in common. */
 struct expert_columns {
     uint32_t blocks;   /* of 128 columns */
+    uint32_t inputs;   /* columns of a row; zeros follow up to those of the blocks */
     unsigned rotation; /* 0: none */
     float factor;      /* of a row's scale */
 

@@ -146,8 +146,8 @@ static __global__ void __launch_bounds__(INNER_THREADS, INNER_AT_ONCE)
 #pragma unroll
     for (int r = 0; r < ROUNDS; r++) {
         const uint32_t column = (uint32_t)r * INNER_ROUND_COLUMNS + threadIdx.x * LANE_COLUMNS;
-        if (column < p.of.columns())
-            parts[r].load(p.x + token * p.of.columns(), column);
+        if (column < p.of.inputs)
+            parts[r].load(p.x + token * p.of.inputs, column);
     }
     if (!is_shared) {
         expert = p.choice.find(token, number, routing);

@@ -17,10 +17,11 @@ static unsigned rotation_of(const gb_cuda_call *call) {
     return (unsigned)gb_node_int(call->node, GB_ATTRIBUTE_ROTATION);
 }
 
-/* Whether a part is a product of exact sums with a weight [.., outputs, inputs] that has no padding. */
+/* Whether a part is a product of exact sums with a weight [.., outputs, inputs] whose rows have no padding.
+ */
 static bool is_supported(const gb_cuda_call *part, size_t outputs, size_t inputs) {
     const gb_cuda_tensor *weight = part->operands[1];
-    return gb_cuda_supports_mma_int8(part) && outputs % GB_TILE_ROWS == 0 && inputs % GB_TILE_COLUMNS == 0 &&
+    return gb_cuda_supports_mma_int8(part) && outputs % GB_TILE_ROWS == 0 && inputs % UNIT == 0 &&
            weight->dims[weight->rank - 2] == outputs && weight->dims[weight->rank - 1] == inputs;
 }
 
@@ -36,7 +37,7 @@ bool gb_cuda_supports_experts_int8(const gb_cuda_problem *problem) {
     const gb_cuda_tensor *down = problem->operands[GB_EXPERTS_DOWN_WEIGHT];
     const size_t size = down->dims[2], hidden = down->dims[1];
     return supports_choice(problem) && problem->parts[GB_EXPERTS_ROUTE]->row_class <= GB_CUDA_FEW_ROWS &&
-           hidden <= MOST_HIDDEN && size <= MOST_SIZE &&
+           hidden <= MOST_HIDDEN && size <= MOST_SIZE && size % GB_FRAGMENT_ROWS == 0 &&
            is_supported(problem->parts[GB_EXPERTS_GATE_UP], 2 * size, hidden) &&
            is_supported(problem->parts[GB_EXPERTS_DOWN], hidden, size) &&
            joins(problem, GB_EXPERTS_GATE_UP, GB_EXPERTS_SHARED_GATE, size, hidden) &&
@@ -55,8 +56,8 @@ static int8_matrix matrix_of(const gb_cuda_problem *problem, int part) {
 static expert_columns columns_of(const gb_cuda_call *product) {
     const gb_cuda_tensor *weight = product->operands[1];
     const unsigned rotation = rotation_of(product);
-    return {(uint32_t)(weight->dims[weight->rank - 1] / GB_TILE_COLUMNS), rotation,
-            gb_hadamard_scale(rotation)};
+    const size_t inputs = weight->dims[weight->rank - 1];
+    return {blocks_for(inputs, GB_TILE_COLUMNS), (uint32_t)inputs, rotation, gb_hadamard_scale(rotation)};
 }
 
 static expert_inner_int8 inner_of(const gb_cuda_problem *problem) {

@@ -36,7 +36,7 @@ __device__ inline float round_in_warp(const expert_columns &of, const float *inn
     uint32_t magnitude = 0;
 #pragma unroll
     for (int r = 0; r < ROUNDS; r++)
-        if (first + (uint32_t)r * WARP_COLUMNS < of.columns())
+        if (first + (uint32_t)r * WARP_COLUMNS < of.inputs)
             parts[r].load(inner, first + (uint32_t)r * WARP_COLUMNS);
 #pragma unroll
     for (int r = 0; r < ROUNDS; r++) {
