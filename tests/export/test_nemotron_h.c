@@ -50,11 +50,11 @@ static void has_transformers_defaults(void **state) {
     assert_int_equal(config.mamba.state_size, 128);
     assert_int_equal(config.mamba.conv_width, 4);
     assert_true(config.mamba.has_conv_bias && config.mamba.epsilon == 1e-5);
-    assert_int_equal(config.experts.count, 8);
-    assert_int_equal(config.experts.choices, 2);
+    assert_int_equal(config.experts.router.count, 8);
+    assert_int_equal(config.experts.router.choices, 2);
     assert_int_equal(config.experts.latent, 0);
     assert_int_equal(config.experts.shared_inner, 7688);
-    assert_true(config.experts.is_normalized && config.experts.scale == 1);
+    assert_true(config.experts.router.is_normalized && config.experts.router.scale == 1);
 }
 
 /* A letter for each layer, transformers' names, and those of before. */

@@ -356,6 +356,29 @@ CONFIGS.update({
         moe_shared_expert_intermediate_size=28, conv_kernel=5, num_attention_heads=6, num_key_value_heads=3, head_dim=10),
 })
 
+# LFM2: layers listed and by number, a last layer of either kind, widths as they are and computed, experts behind dense
+# layers and in all, their weights summing to a factor or to nothing.
+CONFIGS.update({
+    "lfm2_released": dense(
+        "lfm2", torch_dtype="bfloat16", num_hidden_layers=6, num_key_value_heads=2, block_ff_dim=96, block_dim=64,
+        block_multiple_of=32, block_ffn_dim_multiplier=1.0, block_auto_adjust_ff_dim=True, conv_L_cache=3, conv_bias=False,
+        norm_eps=1e-5, full_attn_idxs=[2, 5], rope_theta=1000000.0, tie_embedding=True),
+    "lfm2_odd_sizes": dense(
+        "lfm2", dtype="float32", vocab_size=389, hidden_size=72, num_hidden_layers=5, num_attention_heads=6,
+        num_key_value_heads=3, intermediate_size=100, block_auto_adjust_ff_dim=False, conv_L_cache=5, norm_eps=1e-6,
+        layer_types=["conv", "full_attention", "conv", "full_attention", "conv"], rope_parameters=dict(
+            rope_type="default", rope_theta=5000.0)),
+    "lfm2_moe_released": dense(
+        "lfm2_moe", torch_dtype="bfloat16", num_hidden_layers=6, num_key_value_heads=2, moe_intermediate_size=32, num_experts=16,
+        num_experts_per_tok=4, num_dense_layers=2, norm_topk_prob=True, use_expert_bias=True, routed_scaling_factor=1.0,
+        conv_L_cache=3, conv_bias=False, norm_eps=1e-5, rope_theta=1000000.0, tie_embedding=True,
+        layer_types=["conv", "conv", "full_attention", "conv", "full_attention", "conv"]),
+    "lfm2_moe_scaled": dense(
+        "lfm2_moe", dtype="float32", num_hidden_layers=4, num_key_value_heads=1, moe_intermediate_size=20, num_experts=6,
+        num_experts_per_tok=2, num_dense_layers=0, norm_topk_prob=False, routed_scaling_factor=1.75, conv_L_cache=4,
+        layer_types=["full_attention", "conv", "conv", "full_attention"]),
+})
+
 
 def main():
     OUT.mkdir(parents=True, exist_ok=True)

@@ -8,6 +8,7 @@ from mlx_lm.models.cache import make_prompt_cache
 import dense
 import gemma3
 import gemma4
+import lfm2
 import muse_glimmer
 import nemotron_h
 import qwen3_5
@@ -26,6 +27,8 @@ def family_of(config):
         return muse_glimmer
     if kind == "qwen3_next":
         return qwen3_next
+    if kind.startswith("lfm2"):
+        return lfm2
     if kind == "nemotron_h":
         return nemotron_h
     return qwen3_5 if kind.startswith("qwen3_5") else gemma3 if kind.startswith("gemma3") else gemma4

@@ -108,6 +108,9 @@ static int set_up_gpt_oss(void **state) {
 static int set_up_nemotron(void **state) {
     return set_up(state, "nemotron.json", NULL);
 }
+static int set_up_lfm2(void **state) {
+    return set_up(state, "lfm2.json", NULL);
+}
 static int set_up_int4(void **state) {
     return set_up(state, "small_groups.json", "int4");
 }
@@ -294,6 +297,7 @@ static void test_fork_and_unfused(void **state) {
         cmocka_unit_test_setup_teardown(test, set_up_phi3, tear_down),                                       \
         cmocka_unit_test_setup_teardown(test, set_up_gpt_oss, tear_down),                                    \
         cmocka_unit_test_setup_teardown(test, set_up_nemotron, tear_down),                                   \
+        cmocka_unit_test_setup_teardown(test, set_up_lfm2, tear_down),                                       \
         cmocka_unit_test_setup_teardown(test, set_up_int4, tear_down),                                       \
         cmocka_unit_test_setup_teardown(test, set_up_int8, tear_down),                                       \
         cmocka_unit_test_setup_teardown(test, set_up_affine, tear_down),                                     \

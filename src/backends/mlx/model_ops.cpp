@@ -90,7 +90,8 @@ static operation route_top_k(const gb_node &node, weights &) {
 static operation route_sigmoid(const gb_node &node, weights &from) {
     const auto count = static_cast<int>(gb_node_int(&node, GB_ATTRIBUTE_COUNT));
     const bool normalize = gb_node_int(&node, GB_ATTRIBUTE_NORMALIZE) != 0;
-    const mx::array correction = from.numbers_of(node.operands[1]), least = number(1e-20);
+    const mx::array correction = from.numbers_of(node.operands[1]),
+                    least = number(attribute(node, GB_ATTRIBUTE_EPSILON));
     const mx::array scale = number(attribute(node, GB_ATTRIBUTE_SCALE));
     return [=, logits = node.operands[0], experts = node.results[0], shares = node.results[1]](step &s) {
         const mx::array p = mx::sigmoid(s[logits]);

@@ -89,24 +89,30 @@ static void read_mamba(const gb_config *root, gb_nemotron_h_config *config) {
                        mamba->heads);
 }
 
+static gb_sigmoid_router read_router(const gb_config *root) {
+    gb_sigmoid_router router = {.epsilon = 1e-20, .correction = "gate.e_score_correction_bias"};
+    router.count = gb_config_integer(root, "n_routed_experts", 8, 1, GB_MAX_EXPERTS);
+    router.choices = gb_config_integer(root, "num_experts_per_tok", 2, 1, GB_MAX_EXPERTS);
+    router.is_normalized = gb_config_bool(root, "norm_topk_prob", true);
+    router.scale = gb_config_number(root, "routed_scaling_factor", 1, 0, 1e6);
+    expect_one(root, "n_group");
+    expect_one(root, "topk_group");
+    if (router.choices > router.count)
+        gb_config_fail(root, "num_experts_per_tok", GUMBEL_ERROR_FORMAT,
+                       "%" PRId64 ", expected at most the %" PRId64 " of n_routed_experts", router.choices,
+                       router.count);
+    return router;
+}
+
 static void read_experts(const gb_config *root, gb_nemotron_h_config *config) {
     gb_plain_experts *experts = &config->experts;
-    experts->count = gb_config_integer(root, "n_routed_experts", 8, 1, GB_MAX_EXPERTS);
-    experts->choices = gb_config_integer(root, "num_experts_per_tok", 2, 1, GB_MAX_EXPERTS);
+    experts->router = read_router(root);
     experts->inner = gb_config_integer(root, "moe_intermediate_size", 7688, 1, MAX_WIDTH);
     experts->latent = gb_config_optional_integer(root, "moe_latent_size", 0, 1, MAX_WIDTH);
-    experts->is_normalized = gb_config_bool(root, "norm_topk_prob", true);
-    experts->scale = gb_config_number(root, "routed_scaling_factor", 1, 0, 1e6);
     if (!gb_config_is_null(root, "n_shared_experts") &&
         gb_config_integer(root, "n_shared_experts", 1, 0, GB_MAX_EXPERTS) > 0)
         experts->shared_inner =
             gb_config_integer(root, "moe_shared_expert_intermediate_size", 7688, 1, MAX_WIDTH);
-    expect_one(root, "n_group");
-    expect_one(root, "topk_group");
-    if (experts->choices > experts->count)
-        gb_config_fail(root, "num_experts_per_tok", GUMBEL_ERROR_FORMAT,
-                       "%" PRId64 ", expected at most the %" PRId64 " of n_routed_experts", experts->choices,
-                       experts->count);
 }
 
 /* ---- Layers -------------------------------------------------------------------------------------------- */

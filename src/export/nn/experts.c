@@ -10,15 +10,25 @@
 static const char GATE_UP[] = "experts.gate_up_proj";
 static const char DOWN[] = "experts.down_proj";
 
-/* As mlx-lm names them behind its stack's name; GGUF files have the same matrices. */
-static const char GATE[] = "gate_proj.weight";
-static const char UP[] = "up_proj.weight";
-static const char STACKED_DOWN[] = "down_proj.weight";
+/* As mlx-lm names them behind its stack's name, and as some checkpoints name each expert's. GGUF files have
+ * the same matrices. */
+enum { GATE, UP, STACKED_DOWN, MATRICES };
+static const char *const MATRIX_NAMES[][MATRICES] = {
+    {"gate_proj.weight", "up_proj.weight", "down_proj.weight"}, {"w1.weight", "w3.weight", "w2.weight"}};
 
 enum { NAME = 64 };
 
-static const char *stacked(const gb_experts *experts, const char *matrix, char name[NAME]) {
-    snprintf(name, NAME, "%s%s", experts->mlx_stack, matrix);
+static void name_stacked(const gb_experts *experts, size_t form, int matrix, char name[NAME]) {
+    snprintf(name, NAME, "%s%s", experts->mlx_stack, MATRIX_NAMES[form][matrix]);
+}
+
+/* The name of the stack that the checkpoint has, in the first form where it has none. */
+static const char *stacked(const gb_scope *scope, const gb_experts *experts, int matrix, char name[NAME]) {
+    for (size_t form = sizeof MATRIX_NAMES / sizeof *MATRIX_NAMES; form-- > 0;) {
+        name_stacked(experts, form, matrix, name);
+        if (form > 0 && gb_scope_has(scope, name) && !gb_scope_has(scope, GATE_UP))
+            break;
+    }
     return name;
 }
 
@@ -26,8 +36,8 @@ static const char *stacked(const gb_experts *experts, const char *matrix, char n
 static gb_ref gate_up(const gb_scope *scope, const gb_experts *experts, gb_ref x, gb_ref chosen,
                       int64_t hidden) {
     char gate[NAME], up[NAME];
-    stacked(experts, GATE, gate);
-    stacked(experts, UP, up);
+    stacked(scope, experts, GATE, gate);
+    stacked(scope, experts, UP, up);
     const bool is_apart =
         !gb_scope_has(scope, GATE_UP) && (gb_scope_has(scope, gate) || gb_scope_has(scope, up));
     const int64_t dims[] = {experts->count, 2 * experts->inner, hidden};
@@ -36,11 +46,11 @@ static gb_ref gate_up(const gb_scope *scope, const gb_experts *experts, gb_ref x
     return weight == GB_NO_VALUE ? GB_NO_VALUE : gb_multiply_experts(scope, x, weight, chosen);
 }
 
-static gb_ref one_of_two(const gb_scope *scope, const char *matrix, const gb_experts *experts, gb_ref x,
+static gb_ref one_of_two(const gb_scope *scope, int matrix, const gb_experts *experts, gb_ref x,
                          gb_ref chosen, int64_t hidden) {
     char name[NAME];
     const int64_t dims[] = {experts->count, experts->inner, hidden};
-    stacked(experts, matrix, name);
+    stacked(scope, experts, matrix, name);
     return gb_multiply_experts(scope, x, gb_expert_matrices(scope, name, name, NULL, dims), chosen);
 }
 
@@ -86,7 +96,7 @@ gb_ref gb_chosen_experts(const gb_scope *scope, const gb_experts *experts, gb_ro
     gb_ref y = inner_values(scope, experts, x, routes.experts, hidden);
     const int64_t dims[] = {experts->count, hidden, experts->inner};
     char name[NAME];
-    stacked(experts, STACKED_DOWN, name);
+    stacked(scope, experts, STACKED_DOWN, name);
     const bool is_stacked = !gb_scope_has(scope, DOWN) && gb_scope_has(scope, name);
     gb_ref down = gb_expert_matrices(scope, DOWN, is_stacked ? name : DOWN, NULL, dims);
     y = gb_multiply_experts(scope, y, down, routes.experts);

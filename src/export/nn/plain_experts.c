@@ -1,25 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/nn/plain_experts.h"
 
-#include "export/nn/experts.h"
 #include "export/nn/layers.h"
 
 static int64_t width_of(const gb_scope *scope, gb_ref x) {
     return gb_build_type(scope->builder, x).shape.dims[1];
-}
-
-static gb_routes route(const gb_scope *scope, const gb_plain_experts *experts, gb_ref x) {
-    const gb_scope gate = gb_scope_in(scope, "gate.");
-    const gb_ref operands[] = {
-        gb_gate(&gate, "weight", x, experts->count),
-        gb_weight(&gate, "e_score_correction_bias", 1, &experts->count, (gb_uniform){-0.1f, 0.1f}),
-    };
-    const gb_attribute attributes[] = {gb_int(GB_ATTRIBUTE_COUNT, experts->choices),
-                                       gb_int(GB_ATTRIBUTE_NORMALIZE, experts->is_normalized),
-                                       gb_float(GB_ATTRIBUTE_SCALE, experts->scale)};
-    gb_ref routes[2] = {GB_NO_VALUE, GB_NO_VALUE};
-    gb_build_op_results(scope->builder, GB_OP_ROUTE_SIGMOID, operands, 2, attributes, 3, routes, 2);
-    return (gb_routes){routes[0], routes[1]};
 }
 
 /* One of the two products: as transformers stacks the matrices, as mlx-lm does, or one by one. */
@@ -38,8 +23,8 @@ static gb_ref chosen_experts(const gb_scope *scope, const gb_plain_experts *expe
     static const char *const down[] = {"experts.down_proj", "switch_mlp.fc2.weight",
                                        "switch_mlp.down_proj.weight"};
     const int64_t width = width_of(scope, x);
-    const int64_t up_dims[] = {experts->count, experts->inner, width},
-                  down_dims[] = {experts->count, width, experts->inner};
+    const int64_t up_dims[] = {experts->router.count, experts->inner, width},
+                  down_dims[] = {experts->router.count, width, experts->inner};
     gb_ref y = multiply(scope, up, up_dims, x, routes.experts);
     y = multiply(scope, down, down_dims, gb_node1(scope, GB_OP_RELU_SQUARED, y), routes.experts);
     return gb_node2(scope, GB_OP_COMBINE_EXPERTS, y, routes.weights);
@@ -48,7 +33,7 @@ static gb_ref chosen_experts(const gb_scope *scope, const gb_plain_experts *expe
 gb_ref gb_plain_expert_mlp(const gb_scope *scope, const gb_plain_experts *experts, gb_ref x) {
     if (gb_builder_status(scope->builder, NULL) != GUMBEL_OK)
         return GB_NO_VALUE;
-    const gb_routes routes = route(scope, experts, x);
+    const gb_routes routes = gb_route_by_sigmoids(scope, &experts->router, x);
     gb_ref y = experts->latent > 0 ? gb_linear(scope, "fc1_latent_proj.weight", x, experts->latent) : x;
     if (gb_builder_status(scope->builder, NULL) != GUMBEL_OK)
         return GB_NO_VALUE;

@@ -7,19 +7,17 @@
 #ifndef GUMBEL_EXPORT_NN_PLAIN_EXPERTS_H
 #define GUMBEL_EXPORT_NN_PLAIN_EXPERTS_H
 
-#include "export/nn/graph.h"
+#include "export/nn/sigmoid_router.h"
 
 typedef struct gb_plain_experts {
-    int64_t count, choices; /* choices of a token */
-    int64_t inner;          /* width between an expert's matrices */
-    int64_t shared_inner;   /* and between the shared one's; 0: there is none */
-    int64_t latent;         /* width of the experts' rows, between two products for all; 0: that of x */
-    bool is_normalized;     /* weights of a token sum to 1 before they are scaled */
-    double scale;           /* of the weights */
+    gb_sigmoid_router router;
+    int64_t inner;        /* width between an expert's matrices */
+    int64_t shared_inner; /* and between the shared one's; 0: there is none */
+    int64_t latent;       /* width of the experts' rows, between two products for all; 0: that of x */
 } gb_plain_experts;
 
 /* x f32[M, K] -> f32[M, K]: the weighted sum of the chosen experts and the shared one. Weights of the scope:
- * gate.weight and gate.e_score_correction_bias, experts.up_proj [count, inner, L] and down_proj (or expert by
+ * gate.weight and the correction, experts.up_proj [count, inner, L] and down_proj (or expert by
  * expert, or mlx-lm's switch_mlp.fc1 and fc2), shared_experts.*, fc1_latent_proj and fc2_latent_proj. */
 gb_ref gb_plain_expert_mlp(const gb_scope *scope, const gb_plain_experts *experts, gb_ref x);
 

@@ -74,6 +74,7 @@ void gb_kernel_route_sigmoid(const gb_kernel_call *call, const gb_worker *worker
     const size_t experts = logits->dims[1];
     const bool normalize = gb_node_int(call->node, GB_ATTRIBUTE_NORMALIZE) != 0;
     const float scale = (float)gb_node_float(call->node, GB_ATTRIBUTE_SCALE);
+    const float epsilon = (float)gb_node_float(call->node, GB_ATTRIBUTE_EPSILON);
     float *p = worker->scratch, *keys = p + GB_MAX_EXPERTS;
     const gb_share share = gb_tokens_of(worker, logits->dims[0]);
     for (size_t m = share.first; m < share.end; m++) {
@@ -83,6 +84,6 @@ void gb_kernel_route_sigmoid(const gb_kernel_call *call, const gb_worker *worker
         call->vector->add(keys, p, experts, keys);
         const float sum = take_best(to, keys, p, experts);
         for (size_t t = 0; t < to.count; t++)
-            to.weights[t] = (normalize ? to.weights[t] / (sum + 1e-20f) : to.weights[t]) * scale;
+            to.weights[t] = (normalize ? to.weights[t] / (sum + epsilon) : to.weights[t]) * scale;
     }
 }

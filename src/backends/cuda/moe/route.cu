@@ -76,7 +76,7 @@ struct sigmoid_call {
     route_call route;
     const void *correction; /* [experts] */
     gb_dtype dtype;
-    float scale;
+    float scale, epsilon;
 };
 
 template <int EACH>
@@ -106,13 +106,14 @@ static __global__ void __launch_bounds__(WARP) run_route_sigmoid(GB_GRID_CONSTAN
         }
     }
     for (int t = lane; t < choices; t += WARP) /* the lane's own */
-        weights[t] = (p.route.normalized ? weights[t] / (sum + 1e-20f) : weights[t]) * p.scale;
+        weights[t] = (p.route.normalized ? weights[t] / (sum + p.epsilon) : weights[t]) * p.scale;
 }
 
 void gb_cuda_route_sigmoid(const gb_cuda_call *call) {
     const gb_cuda_tensor *correction = call->operands[1];
     const sigmoid_call p = {route_of(call), correction->data, correction->dtype,
-                            (float)gb_node_float(call->node, GB_ATTRIBUTE_SCALE)};
+                            (float)gb_node_float(call->node, GB_ATTRIBUTE_SCALE),
+                            (float)gb_node_float(call->node, GB_ATTRIBUTE_EPSILON)};
     const auto kernel = p.route.experts <= BLOCK_EXPERTS ? run_route_sigmoid<8> : run_route_sigmoid<128>;
     add_launch(call->launches, "route_sigmoid", kernel, (unsigned)call->operands[0]->dims[0], WARP, 0, p);
 }
