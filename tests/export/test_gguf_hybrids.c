@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Nemotron-H from GGUF, dense and with experts: files as llama.cpp's converter writes them give what the
- * weights give that they were made of (tests/oracle/make_nemotron_gguf.py), and what is not supported is
+ * Nemotron-H and LFM2 from GGUF, dense and with experts: files as llama.cpp's converter writes them give what
+ * the weights give that they were made of (tests/oracle/make_hybrid_gguf.py), and what is not supported is
  * refused by key.
  */
 #include "support/assertions.h"
@@ -43,6 +43,12 @@ static void dense_agrees(void **state) {
 static void experts_agree(void **state) {
     (void)state;
     agrees_with_the_original(GOLDEN("nemotron_experts.json"), GOLDEN("nemotron_experts.gguf"));
+}
+
+static void lfm2_agrees(void **state) {
+    (void)state;
+    agrees_with_the_original(GOLDEN("lfm2_dense.json"), GOLDEN("lfm2_dense.gguf"));
+    agrees_with_the_original(GOLDEN("lfm2_experts.json"), GOLDEN("lfm2_experts.gguf"));
 }
 
 /* ---- Refusals ------------------------------------------------------------------------------------------ */
@@ -112,6 +118,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(dense_agrees),
         cmocka_unit_test(experts_agree),
+        cmocka_unit_test(lfm2_agrees),
         cmocka_unit_test(refuses_by_key),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

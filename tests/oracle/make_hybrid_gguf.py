@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes tests/data/export/gguf/nemotron_NAME.gguf from each nemotron_NAME.json as llama.cpp's converter does.
+"""Makes the GGUFs of Nemotron-H and LFM2 in tests/data/export/gguf from the JSON files beside them, as llama.cpp's
+converter does.
 
-    make_nemotron_gguf.py [LLAMA_CPP_PYTHON]
+    make_hybrid_gguf.py [LLAMA_CPP_PYTHON]
 
 The weights are those that gumbel export --random-weights draws with seed 5; tensors' names are the gguf package's.
 Given the source tree of llama-cpp-python (and its libraries by LLAMA_CPP_LIB_PATH) it also compares llama.cpp's
@@ -17,16 +18,17 @@ import mlx.core as mx
 import numpy as np
 from mlx_lm.models.cache import make_prompt_cache
 
+import lfm2
 import nemotron_h
 from random_weights import tensor
-from reference import dtype_of, load
+from reference import dtype_of, family_of, load
 
 DATA = pathlib.Path(__file__).resolve().parent.parent / "data" / "export" / "gguf"
 SEED, GREEDY = 5, 12
 PROMPT = list(range(3, 40))
 
 
-def write_settings(writer, text):
+def write_nemotron_settings(writer, text):
     kinds = text["hybrid_override_pattern"]
     writer.add_block_count(len(kinds))
     writer.add_context_length(text["max_position_embeddings"])
@@ -59,36 +61,79 @@ def write_settings(writer, text):
         writer.add_moe_latent_size(text["moe_latent_size"])
 
 
-def converted(name, value, groups):
-    if name.endswith("conv1d.weight"):
+def write_lfm2_settings(writer, text):
+    kinds = text["layer_types"]
+    writer.add_block_count(len(kinds))
+    writer.add_context_length(text["max_position_embeddings"])
+    writer.add_embedding_length(text["hidden_size"])
+    writer.add_feed_forward_length(lfm2.mlp_width(text))
+    writer.add_head_count(text["num_attention_heads"])
+    writer.add_head_count_kv([text["num_key_value_heads"] if kind != "conv" else 0 for kind in kinds])
+    writer.add_rope_freq_base(text["rope_theta"])
+    writer.add_layer_norm_rms_eps(text["norm_eps"])
+    writer.add_shortconv_l_cache(text["conv_L_cache"])
+    writer.add_vocab_size(text["vocab_size"])
+    writer.add_tokenizer_model("none")
+    if lfm2.has_experts(text):
+        writer.add_expert_count(text["num_experts"])
+        writer.add_expert_used_count(text["num_experts_per_tok"])
+        writer.add_expert_feed_forward_length(text["moe_intermediate_size"])
+        writer.add_leading_dense_block_count(text["num_dense_layers"])
+        writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
+
+
+def converted(name, value, text):
+    """What the converter does to a tensor."""
+    if name.endswith(("conv1d.weight", "conv.conv.weight")):
         return value.squeeze(1)
     if name.endswith("A_log"):
         return -np.exp(value).reshape(-1, 1)
     if name.endswith("mixer.D"):
         return value.reshape(-1, 1)
-    return value.reshape(groups, -1) if name.endswith("mixer.norm.weight") else value
+    return value.reshape(text["n_groups"], -1) if name.endswith("mixer.norm.weight") else value
 
 
-def names_of(name):
+def known_names(name):
     """What the package's table knows: experts are stacks, biases have their weight's name."""
+    if ".mixer." not in name:
+        name = name.replace("expert_bias", "expert_bias.bias")
+        return name.removeprefix("model.") if ".experts." in name else name
     if ".experts." in name:
-        return name.replace("backbone.", "model.").replace(".mixer.", ".mlp.") + ".weight"
+        return name.replace(".mixer.", ".mlp.") + ".weight"
+    name = name.replace("model.", "backbone.", 1)
     return name.replace("dt_bias", "dt.bias").replace("e_score_correction_bias", "e_score_correction.bias")
 
 
-def write(path, config, text):
-    has_experts = "E" in text["hybrid_override_pattern"]
-    architecture = gguf.MODEL_ARCH.NEMOTRON_H_MOE if has_experts else gguf.MODEL_ARCH.NEMOTRON_H
+def parts_of(name, value):
+    """The tensors of a file that hold one of the random ones."""
+    if name.endswith("feed_forward.experts.gate_up_proj"):
+        base, inner = name.removesuffix("gate_up_proj"), value.shape[1] // 2
+        return {f"{base}w1.weight": value[:, :inner], f"{base}w3.weight": value[:, inner:]}
+    if name.endswith("feed_forward.experts.down_proj"):
+        return {name.replace("down_proj", "w2.weight"): value}
+    return {name: value}
+
+
+ARCHITECTURES = {("nemotron_h", False): gguf.MODEL_ARCH.NEMOTRON_H, ("nemotron_h", True): gguf.MODEL_ARCH.NEMOTRON_H_MOE,
+                 ("lfm2", False): gguf.MODEL_ARCH.LFM2, ("lfm2_moe", True): gguf.MODEL_ARCH.LFM2MOE}
+
+
+def write(path, config, family, text):
+    has_experts = "E" in text.get("hybrid_override_pattern", "") or config["model_type"] == "lfm2_moe"
+    architecture = ARCHITECTURES[config["model_type"], has_experts]
     writer = gguf.GGUFWriter(path, gguf.MODEL_ARCH_NAMES[architecture])
-    write_settings(writer, text)
-    table = gguf.get_tensor_name_map(architecture, len(text["hybrid_override_pattern"]))
-    for name, (shape, bounds) in nemotron_h.tensors(config).items():
+    (write_nemotron_settings if family is nemotron_h else write_lfm2_settings)(writer, text)
+    table = gguf.get_tensor_name_map(architecture, len(text.get("hybrid_override_pattern") or text["layer_types"]))
+    for name, (shape, bounds) in family.tensors(config).items():
         value = np.array(tensor(SEED, name, shape, dtype_of(config), bounds))
-        known = names_of(name.replace("model.", "backbone.", 1))
-        other = table.get_name(known, try_suffixes=(".weight", ".bias"))
-        if other is None:
-            raise SystemExit(f"the gguf package has no name for {known}")
-        writer.add_tensor(other, np.ascontiguousarray(converted(name, value, text["n_groups"]), np.float32))
+        for own, part in parts_of(name, value).items():
+            known = known_names(own)
+            other = table.get_name(known, try_suffixes=(".weight", ".bias"))
+            if other is None:
+                other = table.get_name(known.replace("backbone.", "model."), try_suffixes=(".weight", ".bias"))
+            if other is None:
+                raise SystemExit(f"the gguf package has no name for {known}")
+            writer.add_tensor(other, np.ascontiguousarray(converted(own, part, text), np.float32))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -121,10 +166,10 @@ def llama_answer(tree, path):
 
 
 def main():
-    for path in sorted(DATA.glob("nemotron_*.json")):
+    for path in sorted([*DATA.glob("nemotron_*.json"), *DATA.glob("lfm2_*.json")]):
         config = json.loads(path.read_text())
-        text = nemotron_h.explicit(config)
-        write(path.with_suffix(".gguf"), config, text)
+        family = family_of(config)
+        write(path.with_suffix(".gguf"), config, family, family.explicit(config))
         if len(sys.argv) > 1:
             (logits, ids), (theirs, their_ids) = mlx_answer(config), llama_answer(sys.argv[1], path.with_suffix(".gguf"))
             print(path.stem, "difference", np.abs(logits - theirs).max() / np.abs(logits).max(), ids == their_ids)
