@@ -370,6 +370,117 @@ static void inner_slice(chain *c) {
     gb_cuda_tensor *x = slice(c, keep(c, biased(c, 96)), 4, 64);
     keep(c, same_shape(c, GB_OP_SILU, x, NULL));
 }
+static gb_cuda_tensor *expert_biased(chain *c, gb_cuda_tensor *x, gb_cuda_tensor *experts, size_t count) {
+    gb_cuda_tensor *bias =
+        c->weights == GB_F32 ? random_floats(c, 2, count, x->dims[2], 1) : norm_weight(c, count * x->dims[2]);
+    bias->rank = 2;
+    bias->dims[0] = count;
+    bias->dims[1] = x->dims[2];
+    gb_cuda_tensor *result = same_shape(c, GB_OP_ADD_EXPERT_BIAS, x, bias);
+    c->calls[c->count - 1].operands[2] = experts;
+    return result;
+}
+
+static gb_cuda_tensor *chosen_experts(chain *c, size_t choices, size_t count) {
+    int32_t experts[64];
+    assert_true(c->rows * choices <= 64);
+    for (size_t i = 0; i < c->rows * choices; i++)
+        experts[i] = (int32_t)(next_random(&c->random) % count);
+    return add_tensor(c, device_tensor(GB_I32, experts, 2, c->rows, choices, 1));
+}
+
+static gb_cuda_tensor *clamped(chain *c, gb_cuda_tensor *gate, gb_cuda_tensor *up) {
+    gb_cuda_tensor *result = same_shape(c, GB_OP_CLAMPED_SWIGLU, gate, up);
+    gb_node *node = &c->nodes[c->count - 1];
+    node->attributes[node->attribute_count++] =
+        (gb_attribute){GB_ATTRIBUTE_ALPHA, GB_ATTRIBUTE_FLOAT, {.f = 1.702}};
+    node->attributes[node->attribute_count++] =
+        (gb_attribute){GB_ATTRIBUTE_LIMIT, GB_ATTRIBUTE_FLOAT, {.f = 2}};
+    return result;
+}
+
+/* What lies between experts' products, and behind them. */
+static void biased_experts_gate(chain *c, size_t width) {
+    c->kind = GB_FUSED_ROWS;
+    gb_cuda_tensor *both = rows_of(c, 4, 2 * width), *experts = chosen_experts(c, 4, 5);
+    gb_cuda_tensor *gate = expert_biased(c, slice(c, both, 0, width), experts, 5);
+    gb_cuda_tensor *up = expert_biased(c, slice(c, both, width, width), experts, 5);
+    keep(c, clamped(c, gate, up));
+}
+static void narrow_biased_gate(chain *c) {
+    biased_experts_gate(c, 60);
+}
+static void wide_biased_gate(chain *c) {
+    biased_experts_gate(c, 720);
+}
+static void clamped_rows(chain *c) {
+    c->kind = GB_FUSED_ROWS;
+    gb_cuda_tensor *x = same_shape(c, GB_OP_ADD, rows_of(c, 0, 64), rows_of(c, 0, 64));
+    keep(c, clamped(c, x, rows_of(c, 0, 64)));
+}
+/* A gate that is computed last is not the other operand. */
+static void clamped_by_rows(chain *c) {
+    c->kind = GB_FUSED_ROWS;
+    gb_cuda_tensor *x = same_shape(c, GB_OP_ADD, rows_of(c, 0, 64), rows_of(c, 0, 64));
+    keep(c, clamped(c, rows_of(c, 0, 64), x));
+}
+static void biased_sum(chain *c, size_t width, size_t choices, bool has_residual) {
+    c->kind = GB_FUSED_ROWS;
+    gb_cuda_tensor *experts = chosen_experts(c, choices, 7);
+    gb_cuda_tensor *x = expert_biased(c, rows_of(c, choices, width), experts, 7);
+    x = add_op(c, GB_OP_COMBINE_EXPERTS, x, rows_of(c, 0, choices), width, 0);
+    if (has_residual)
+        x = same_shape(c, GB_OP_ADD, rows_of(c, 0, width), x);
+    keep(c, x);
+}
+static void sum_of_biased_experts(chain *c) {
+    biased_sum(c, 720, 4, false);
+}
+static void residual_and_biased_experts(chain *c) {
+    biased_sum(c, 1420, 6, true);
+}
+static void uneven_sum_of_biased_experts(chain *c) {
+    biased_sum(c, 90, 3, true);
+}
+static void biases_that_are_read(chain *c) {
+    biased_sum(c, 64, 3, true);
+    c->live |= 1;
+}
+static void sum_alone(chain *c) {
+    c->kind = GB_FUSED_ROWS;
+    gb_cuda_tensor *x = add_op(c, GB_OP_COMBINE_EXPERTS, rows_of(c, 3, 68), rows_of(c, 0, 3), 68, 0);
+    keep(c, same_shape(c, GB_OP_RELU_SQUARED, x, NULL));
+}
+
+/* A state space model's ops: step sizes and decays, its skip, its norm. */
+static void step_sizes(chain *c) {
+    c->kind = GB_FUSED_ROWS;
+    gb_cuda_tensor *raw = rows_of(c, 0, 24), *bias = norm_weight(c, 24);
+    keep(c, same_shape(c, GB_OP_SOFTPLUS, same_shape(c, GB_OP_ADD_BIAS, raw, bias), NULL));
+    keep(c, same_shape(c, GB_OP_DELTA_DECAY, raw, norm_weight(c, 24)));
+    c->calls[c->count - 1].operands[2] = bias;
+}
+static void soft_bias(chain *c) {
+    c->kind = GB_FUSED_ROWS;
+    keep(c, same_shape(c, GB_OP_SOFTPLUS, biased(c, 24), NULL));
+}
+static void scaled_skip(chain *c) {
+    c->kind = GB_FUSED_ROWS;
+    gb_cuda_tensor *x =
+        same_shape(c, GB_OP_SCALE_COLUMNS, slice(c, rows_of(c, 0, 320), 0, 192), norm_weight(c, 12));
+    keep(c, same_shape(c, GB_OP_ADD, rows_of(c, 0, 192), x));
+}
+static void scaled_norm(chain *c) {
+    c->kind = GB_FUSED_ROWS;
+    gb_cuda_tensor *x = norm(c, rows_of(c, 0, 96), false);
+    keep(c, same_shape(c, GB_OP_SCALE_COLUMNS, x, norm_weight(c, 96)));
+}
+static void squared(chain *c) {
+    c->kind = GB_FUSED_ROWS;
+    gb_cuda_tensor *x = same_shape(c, GB_OP_RELU_SQUARED, rows_of(c, 0, 64), NULL);
+    keep(c, same_shape(c, GB_OP_SCALE_COLUMNS, x, norm_weight(c, 32)));
+}
+
 static void read_again(chain *c) {
     c->kind = GB_FUSED_ROWS;
     gb_cuda_tensor *x = same_shape(c, GB_OP_SILU, rows_of(c, 0, 64), NULL);
@@ -415,6 +526,20 @@ static const chain_case cases[] = {
     {"gate of odd slices", gate_of_odd_slices, false},
     {"inner slice", inner_slice, false},
     {"read again", read_again, false},
+    {"biased experts' gate", narrow_biased_gate, false},
+    {"wide biased experts' gate", wide_biased_gate, false},
+    {"clamped rows", clamped_rows, true},
+    {"clamped by rows", clamped_by_rows, false},
+    {"sum of biased experts", sum_of_biased_experts, true},
+    {"residual and biased experts", residual_and_biased_experts, true},
+    {"uneven sum of biased experts", uneven_sum_of_biased_experts, false},
+    {"biases that are read", biases_that_are_read, false},
+    {"sum alone", sum_alone, false},
+    {"step sizes", step_sizes, false},
+    {"soft bias", soft_bias, true},
+    {"scaled skip", scaled_skip, true},
+    {"scaled norm", scaled_norm, false},
+    {"squared", squared, true},
 };
 
 static void make_chain(chain *c, const chain_case *result, size_t rows, gb_dtype weights) {
@@ -448,6 +573,12 @@ static op_launch kernel_of(gb_op op) {
         {GB_OP_ADD_BIAS, gb_cuda_add_bias},
         {GB_OP_SCALE_ROWS, gb_cuda_scale_rows},
         {GB_OP_COMBINE_EXPERTS, gb_cuda_combine_experts},
+        {GB_OP_SOFTPLUS, gb_cuda_softplus},
+        {GB_OP_RELU_SQUARED, gb_cuda_relu_squared},
+        {GB_OP_DELTA_DECAY, gb_cuda_delta_decay},
+        {GB_OP_SCALE_COLUMNS, gb_cuda_scale_columns},
+        {GB_OP_CLAMPED_SWIGLU, gb_cuda_clamped_swiglu},
+        {GB_OP_ADD_EXPERT_BIAS, gb_cuda_add_expert_bias},
     };
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
         if (kernels[i].op == op)

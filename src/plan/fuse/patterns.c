@@ -264,11 +264,12 @@ static const gb_pattern_part linears[] = {NODE(OP(LINEAR), RESULT | WORK, OPERAN
 
 /* Row m of their results depends on rows m of their operands alone. All results have memory, for those that
  * do not fit into a block's shared memory. */
-static const gb_pattern_part rows[] = {{OP(ADD) | OP(ADD_BIAS) | OP(MULTIPLY) | OP(SCALE) | ACTIVATIONS |
-                                            OP(SLICE) | OP(RMS_NORM) | OP(L2_NORMALIZE) | OP(DELTA_DECAY) |
-                                            OP(COMBINE_EXPERTS) | OP(SCALE_ROWS) | OP(ROPE),
-                                        RESULT | WORK,
-                                        {ANYTHING}}};
+static const gb_pattern_part rows[] = {
+    {OP(ADD) | OP(ADD_BIAS) | OP(MULTIPLY) | OP(SCALE) | ACTIVATIONS | OP(RELU_SQUARED) | OP(SOFTPLUS) |
+         OP(CLAMPED_SWIGLU) | OP(SCALE_COLUMNS) | OP(ADD_EXPERT_BIAS) | OP(SLICE) | OP(RMS_NORM) |
+         OP(L2_NORMALIZE) | OP(DELTA_DECAY) | OP(COMBINE_EXPERTS) | OP(SCALE_ROWS) | OP(ROPE),
+     RESULT | WORK,
+     {ANYTHING}}};
 
 /* Norms within a row of longer parts, and slices of slices, are left alone. */
 static bool row_fits(const gb_program *program, const gb_match *match) {

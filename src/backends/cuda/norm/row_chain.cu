@@ -38,8 +38,10 @@ __device__ static float function_of(const chain_op &op, float x, float y, float 
     switch (op.kind) {
     case CHAIN_ADD:
     case CHAIN_ADD_BIAS:
+    case CHAIN_ADD_EXPERT_BIAS:
         return x + y;
     case CHAIN_MULTIPLY:
+    case CHAIN_SCALE_COLUMNS:
         return x * y;
     case CHAIN_SCALE:
     case CHAIN_SCALE_ROWS:
@@ -49,6 +51,12 @@ __device__ static float function_of(const chain_op &op, float x, float y, float 
     case CHAIN_SILU:
     case CHAIN_SIGMOID: /* they share the exponential's code */
         return (op.kind == CHAIN_SILU ? x : 1.0f) / (1.0f + gb_exp(-x));
+    case CHAIN_RELU_SQUARED:
+        return relu_squared(x);
+    case CHAIN_CLAMPED_SWIGLU:
+        return clamped_swiglu(x, y, op.scale, op.limit);
+    case CHAIN_SOFTPLUS:
+        return softplus(x);
     case CHAIN_DECAY:
         return delta_decay(x, load_float(op.norm.weight, op.norm.dtype, i),
                            load_float(op.bias, op.bias_dtype, i));
@@ -65,8 +73,9 @@ __device__ static float function_of(const chain_op &op, float x, float y, float 
 __device__ static void map_elements(const chain_op &op, const block_place &place, unsigned first,
                                     unsigned step, unsigned end, unsigned weight_begin, float factor) {
     const block_row a = place.row_of(op.a), b = place.row_of(op.b);
-    const bool has_b = op.kind == CHAIN_ADD || op.kind == CHAIN_MULTIPLY;
-    const bool has_weight = op.kind == CHAIN_ADD_BIAS || (op.kind == CHAIN_NORM && op.norm.weight);
+    const bool has_b = has_two_rows(op.kind), has_place = has_weight_place(op.kind);
+    const bool has_weight =
+        op.kind == CHAIN_ADD_BIAS || has_place || (op.kind == CHAIN_NORM && op.norm.weight);
 #pragma unroll 1
     for (; first < end; first += BATCH * step) {
         float x[BATCH], y[BATCH];
@@ -78,7 +87,10 @@ __device__ static void map_elements(const chain_op &op, const block_place &place
             if (has_b && i < end)
                 y[j] = b[i];
             if (has_weight && i < end)
-                y[j] = load_float(op.norm.weight, op.norm.dtype, i - weight_begin);
+                y[j] =
+                    load_float(op.norm.weight, op.norm.dtype,
+                               has_place ? weight_place(op.kind, op.indices, op.count, op.size, place.row, i)
+                                         : i - weight_begin);
         }
 #pragma unroll
         for (unsigned j = 0; j < BATCH; j++) {
@@ -120,7 +132,7 @@ __device__ static void normalize(const chain_op &op, const block_place &place, f
 
 __device__ static void rotate(const chain_op &op, const block_place &place) {
     const block_row x = place.row_of(op.a);
-    const float position = (float)op.positions[place.row];
+    const float position = (float)op.indices[place.row];
     const float *frequencies = static_cast<const float *>(op.norm.weight);
 #pragma unroll 1
     for (unsigned i = place.begin + threadIdx.x; i < place.end; i += blockDim.x) {
@@ -289,6 +301,16 @@ static chain_kind kind_of(gb_op op) {
         return CHAIN_SILU;
     case GB_OP_SIGMOID:
         return CHAIN_SIGMOID;
+    case GB_OP_RELU_SQUARED:
+        return CHAIN_RELU_SQUARED;
+    case GB_OP_SOFTPLUS:
+        return CHAIN_SOFTPLUS;
+    case GB_OP_CLAMPED_SWIGLU:
+        return CHAIN_CLAMPED_SWIGLU;
+    case GB_OP_SCALE_COLUMNS:
+        return CHAIN_SCALE_COLUMNS;
+    case GB_OP_ADD_EXPERT_BIAS:
+        return CHAIN_ADD_EXPERT_BIAS;
     case GB_OP_SLICE:
         return CHAIN_COPY;
     case GB_OP_DELTA_DECAY:
@@ -320,6 +342,20 @@ static void set_constants(chain_op *op, const gb_cuda_call *call) {
     case CHAIN_SCALE:
         set_weight(op, call->operands[1]);
         break;
+    case CHAIN_SCALE_COLUMNS:
+        set_weight(op, call->operands[1]);
+        op->size = (unsigned)(x->dims[1] / call->operands[1]->dims[0]);
+        break;
+    case CHAIN_ADD_EXPERT_BIAS:
+        set_weight(op, call->operands[1]);
+        op->indices = data_of<const int32_t>(call->operands[2]);
+        op->count = (unsigned)x->dims[1];
+        op->size = (unsigned)x->dims[2];
+        break;
+    case CHAIN_CLAMPED_SWIGLU:
+        op->scale = (float)gb_node_float(call->node, GB_ATTRIBUTE_ALPHA);
+        op->limit = (float)gb_node_float(call->node, GB_ATTRIBUTE_LIMIT);
+        break;
     case CHAIN_DECAY:
         set_weight(op, call->operands[1]);
         op->bias = call->operands[2]->data;
@@ -330,7 +366,7 @@ static void set_constants(chain_op *op, const gb_cuda_call *call) {
         break;
     case CHAIN_ROTATE:
         set_weight(op, call->operands[2]);
-        op->positions = data_of<const int32_t>(call->operands[1]);
+        op->indices = data_of<const int32_t>(call->operands[1]);
         op->count = (unsigned)call->operands[2]->dims[0];
         op->size = (unsigned)x->dims[2];
         op->pair_offset = (unsigned)gb_node_int(call->node, GB_ATTRIBUTE_PAIR_OFFSET);
@@ -343,7 +379,7 @@ static void set_constants(chain_op *op, const gb_cuda_call *call) {
 
 /* Both operands are rows. */
 static bool has_two_operands(chain_kind kind) {
-    return kind == CHAIN_ADD || kind == CHAIN_MULTIPLY || kind == CHAIN_SCALE_ROWS || kind == CHAIN_COMBINE;
+    return has_two_rows(kind) || kind == CHAIN_SCALE_ROWS || kind == CHAIN_COMBINE;
 }
 
 static void add_op(chain_builder *b, const gb_cuda_call *call, bool is_live) {

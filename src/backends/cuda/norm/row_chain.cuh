@@ -25,6 +25,11 @@ enum chain_kind {
     CHAIN_GELU,
     CHAIN_SILU,
     CHAIN_SIGMOID,
+    CHAIN_RELU_SQUARED,
+    CHAIN_SOFTPLUS,
+    CHAIN_CLAMPED_SWIGLU,
+    CHAIN_SCALE_COLUMNS,
+    CHAIN_ADD_EXPERT_BIAS,
     CHAIN_COPY,
     CHAIN_DECAY,
     CHAIN_SCALE_ROWS,
@@ -52,12 +57,13 @@ struct chain_op {
     normalization norm; /* of other ops than norms: its weight alone */
     const void *bias;   /* DECAY */
     gb_dtype bias_dtype;
-    const int32_t *positions; /* ROTATE */
-    unsigned size;            /* of a head: ROTATE */
-    unsigned count;           /* choices of COMBINE; frequencies of ROTATE */
-    unsigned pair_offset;     /* ROTATE */
-    float scale;              /* ROTATE */
-    prepared_rows prepared;   /* of the result, if its values are somewhere */
+    const int32_t *indices; /* positions of ROTATE; experts of ADD_EXPERT_BIAS */
+    unsigned size;          /* of a head: ROTATE; columns of an expert's row, or of a factor */
+    unsigned count;         /* choices of experts; frequencies of ROTATE */
+    unsigned pair_offset;   /* ROTATE */
+    float scale;            /* ROTATE; alpha of CLAMPED_SWIGLU */
+    float limit;            /* CLAMPED_SWIGLU */
+    prepared_rows prepared; /* of the result, if its values are somewhere */
     unsigned prepared_columns;
 };
 
@@ -66,6 +72,24 @@ struct row_chain {
     unsigned count;
     unsigned columns; /* of a block, along the grid's second dim; 0: it has whole rows */
 };
+
+/* Both operands are rows of the same width. */
+__host__ __device__ inline bool has_two_rows(chain_kind kind) {
+    return kind == CHAIN_ADD || kind == CHAIN_MULTIPLY || kind == CHAIN_CLAMPED_SWIGLU;
+}
+
+/* Whether another element of the weight than i counts with column i of a row: weight_place. */
+__host__ __device__ inline bool has_weight_place(chain_kind kind) {
+    return kind == CHAIN_SCALE_COLUMNS || kind == CHAIN_ADD_EXPERT_BIAS;
+}
+
+/* Which element of the weight that is: each is for `size` columns, or for the expert that those are of. */
+__device__ inline size_t weight_place(chain_kind kind, const int32_t *experts, unsigned count, unsigned size,
+                                      size_t row, unsigned i) {
+    const unsigned part = i / size;
+    return kind == CHAIN_SCALE_COLUMNS ? part
+                                       : (size_t)experts[row * count + part] * size + (i - part * size);
+}
 
 inline unsigned row_width(const gb_cuda_tensor *tensor) {
     return (unsigned)(gb_cuda_elements(tensor) / tensor->dims[0]);
