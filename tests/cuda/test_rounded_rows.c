@@ -14,13 +14,15 @@ typedef struct rounded_case {
     gb_cuda_layout layout;
     uint32_t rotation;
     bool is_prompt, is_rounded;
+    gb_op gate; /* 0: silu and multiply */
 } rounded_case;
 
 /* A step, whose last part has the result, that is rounded into `rounded`. */
 typedef struct rounding_step {
     gb_fused_kind kind;
     gb_cuda_tensor x, other, result, as_rows; /* as_rows: the result in the shape of the product's input */
-    gb_cuda_call calls[2];
+    gb_cuda_tensor biases, experts;           /* of clamped gates */
+    gb_cuda_call calls[2], biased;
     const gb_cuda_tensor *operands[GB_MAX_STEP_OPERANDS];
     const gb_cuda_call *parts[GB_MAX_FUSED_NODES];
     gb_cuda_problem problem;
@@ -48,7 +50,44 @@ static void *zeros_on_device(size_t size) {
 static const gb_node norm = {.op = GB_OP_RMS_NORM,
                              .attribute_count = 1,
                              .attributes = {{GB_ATTRIBUTE_EPSILON, GB_ATTRIBUTE_FLOAT, {.f = 1e-6}}}},
-                     silu = {.op = GB_OP_SILU}, multiply = {.op = GB_OP_MULTIPLY};
+                     silu = {.op = GB_OP_SILU}, multiply = {.op = GB_OP_MULTIPLY},
+                     squared = {.op = GB_OP_RELU_SQUARED},
+                     clamped = {.op = GB_OP_CLAMPED_SWIGLU,
+                                .attribute_count = 2,
+                                .attributes = {{GB_ATTRIBUTE_ALPHA, GB_ATTRIBUTE_FLOAT, {.f = 1.702}},
+                                               {GB_ATTRIBUTE_LIMIT, GB_ATTRIBUTE_FLOAT, {.f = 0.5}}}};
+
+/* Rows of the product are of experts that have biases. */
+static void add_biases(rounding_step *s, const rounded_case *c, uint64_t *random) {
+    enum { EXPERTS = 5 };
+    const size_t choices = c->width / c->columns;
+    int32_t experts[64];
+    assert_true(c->rows * choices <= 64);
+    for (size_t i = 0; i < c->rows * choices; i++)
+        experts[i] = (int32_t)(next_random(random) % EXPERTS);
+    s->result.rank = 3;
+    s->result.dims[1] = choices;
+    s->result.dims[2] = c->columns;
+    s->biases = random_rows(EXPERTS, c->columns, random);
+    s->experts = device_tensor(GB_I32, experts, 2, c->rows, choices, 1);
+    s->biased = (gb_cuda_call){.operands = {&s->x, &s->biases, &s->experts}};
+    s->parts[GB_GATED_X_BIASED] = s->parts[GB_GATED_OTHER_BIASED] = &s->biased;
+}
+
+static void make_gate(rounding_step *s, const rounded_case *c, uint64_t *random) {
+    s->calls[0].node = &silu;
+    s->calls[1].node = c->gate == GB_OP_CLAMPED_SWIGLU ? &clamped
+                       : c->gate == GB_OP_RELU_SQUARED ? &squared
+                                                       : &multiply;
+    s->operands[GB_GATED_X] = &s->x;
+    s->operands[GB_GATED_OTHER] = c->gate == GB_OP_RELU_SQUARED ? NULL : &s->other;
+    s->parts[GB_GATED_ACTIVATION] = c->gate ? NULL : &s->calls[0];
+    s->parts[GB_GATED_RESULT] = &s->calls[1];
+    if (c->gate == GB_OP_CLAMPED_SWIGLU)
+        add_biases(s, c, random);
+    s->problem.count = GB_GATED_PARTS;
+    s->problem.live = 1u << GB_GATED_RESULT;
+}
 
 static void make_step(rounding_step *s, const rounded_case *c, gb_fused_kind kind) {
     uint64_t random = 41;
@@ -75,14 +114,7 @@ static void make_step(rounding_step *s, const rounded_case *c, gb_fused_kind kin
         s->problem.count = GB_NORMS_PARTS;
         s->problem.live = 1u << GB_NORMS_LAST;
     } else {
-        s->calls[0].node = &silu;
-        s->calls[1].node = &multiply;
-        s->operands[GB_GATED_X] = &s->x;
-        s->operands[GB_GATED_OTHER] = &s->other;
-        s->parts[GB_GATED_ACTIVATION] = &s->calls[0];
-        s->parts[GB_GATED_RESULT] = &s->calls[1];
-        s->problem.count = GB_GATED_PARTS;
-        s->problem.live = 1u << GB_GATED_RESULT;
+        make_gate(s, c, &random);
     }
 }
 
@@ -90,6 +122,8 @@ static void free_step(const rounding_step *s) {
     assert_cuda(cudaFree(s->rounded.data));
     free_on_device(&s->x);
     free_on_device(&s->other);
+    free_on_device(&s->biases);
+    free_on_device(&s->experts);
     free_on_device(&s->result);
 }
 
@@ -218,6 +252,19 @@ static void gates_round_rows(void **state) {
     CHECK_ALL(cases, GB_FUSED_GATED);
 }
 
+/* Gates of two operands that have biases, and of one. */
+static void other_gates_round_rows(void **state) {
+    (void)state;
+    static const rounded_case cases[] = {
+        {2, 4 * 2880, 2880, GB_CUDA_BYTES_SWIZZLED, 64, false, true, GB_OP_CLAMPED_SWIGLU},
+        {17, 3 * 264, 264, GB_CUDA_BYTES_BY_LANES, 8, true, true, GB_OP_CLAMPED_SWIGLU},
+        {3, 2 * 90, 90, GB_CUDA_BYTES_BY_LANES, 0, false, false, GB_OP_CLAMPED_SWIGLU},
+        {1, 6 * 1856, 1856, GB_CUDA_BYTES_BY_LANES, 64, false, true, GB_OP_RELU_SQUARED},
+        {17, 3712, 3712, GB_CUDA_BYTES_SWIZZLED, 128, true, true, GB_OP_RELU_SQUARED},
+    };
+    CHECK_ALL(cases, GB_FUSED_GATED);
+}
+
 /* A cluster of blocks has each of a few wide rows. */
 static void gates_round_wide_rows(void **state) {
     (void)state;
@@ -281,9 +328,9 @@ static void leaves_out_unread(void **state) {
 int main(void) {
     need_device();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(norms_round_rows),      cmocka_unit_test(gates_round_rows),
-        cmocka_unit_test(gates_round_wide_rows), cmocka_unit_test(leaves_other_parts),
-        cmocka_unit_test(leaves_out_unread),
+        cmocka_unit_test(norms_round_rows),       cmocka_unit_test(gates_round_rows),
+        cmocka_unit_test(other_gates_round_rows), cmocka_unit_test(gates_round_wide_rows),
+        cmocka_unit_test(leaves_other_parts),     cmocka_unit_test(leaves_out_unread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

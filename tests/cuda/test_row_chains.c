@@ -401,11 +401,14 @@ static gb_cuda_tensor *clamped(chain *c, gb_cuda_tensor *gate, gb_cuda_tensor *u
 
 /* What lies between experts' products, and behind them. */
 static void biased_experts_gate(chain *c, size_t width) {
-    c->kind = GB_FUSED_ROWS;
+    c->kind = GB_FUSED_GATED;
     gb_cuda_tensor *both = rows_of(c, 4, 2 * width), *experts = chosen_experts(c, 4, 5);
-    gb_cuda_tensor *gate = expert_biased(c, slice(c, both, 0, width), experts, 5);
-    gb_cuda_tensor *up = expert_biased(c, slice(c, both, width, width), experts, 5);
-    keep(c, clamped(c, gate, up));
+    as_operand(c, GB_GATED_X, as_operand(c, GB_GATED_OTHER, both));
+    gb_cuda_tensor *gate = as_part(c, GB_GATED_X_SLICE, slice(c, both, 0, width));
+    gate = as_part(c, GB_GATED_X_BIASED, expert_biased(c, gate, experts, 5));
+    gb_cuda_tensor *up = as_part(c, GB_GATED_OTHER_SLICE, slice(c, both, width, width));
+    up = as_part(c, GB_GATED_OTHER_BIASED, expert_biased(c, up, experts, 5));
+    keep(c, as_part(c, GB_GATED_RESULT, clamped(c, gate, up)));
 }
 static void narrow_biased_gate(chain *c) {
     biased_experts_gate(c, 60);

@@ -15,7 +15,7 @@ typedef enum gb_fused_kind {
     GB_FUSED_DELTA,        /* a delta net from its convolution to its gated, normalized result */
     GB_FUSED_HEADS,        /* norms and rotary positions of queries, keys and values */
     GB_FUSED_NORMS,        /* norms around a residual */
-    GB_FUSED_GATED,        /* an activation times another value */
+    GB_FUSED_GATED,        /* an activation times another value, of both, or alone */
     GB_FUSED_LOGPROB,      /* the sampler, and the log-probability of what it draws */
     GB_FUSED_LINEARS,      /* products of one input */
     GB_FUSED_NORM_LINEARS, /* norms and products of their last result */
@@ -159,9 +159,25 @@ enum {
 };
 enum { GB_NORMS_FIRST, GB_NORMS_ADD, GB_NORMS_SCALE, GB_NORMS_LAST, GB_NORMS_PARTS };
 
-/* result = activation(x) * other, each of which may be a slice. */
-enum { GB_GATED_X, GB_GATED_OTHER, GB_GATED_OPERANDS };
-enum { GB_GATED_X_SLICE, GB_GATED_OTHER_SLICE, GB_GATED_ACTIVATION, GB_GATED_RESULT, GB_GATED_PARTS };
+/* result = activation(x) * other, each of which may be a slice; or clamped_swiglu of both, to each of which
+ * experts' biases may have been added; or relu_squared of x. */
+enum {
+    GB_GATED_X,
+    GB_GATED_OTHER,
+    GB_GATED_X_BIAS,
+    GB_GATED_OTHER_BIAS,
+    GB_GATED_EXPERTS,
+    GB_GATED_OPERANDS
+};
+enum {
+    GB_GATED_X_SLICE,
+    GB_GATED_OTHER_SLICE,
+    GB_GATED_X_BIASED,
+    GB_GATED_OTHER_BIASED,
+    GB_GATED_ACTIVATION,
+    GB_GATED_RESULT,
+    GB_GATED_PARTS
+};
 
 /* Operand 0 is x, the others are the weights; parts and results are the products. Of norm_linears the
  * operands and parts of norms come first. */

@@ -245,6 +245,21 @@ static const gb_pattern_part gated[GB_GATED_PARTS] = {
     [GB_GATED_RESULT] = NODE(OP(MULTIPLY), RESULT, PART(GB_GATED_ACTIVATION), PART(GB_GATED_OTHER_SLICE)),
 };
 
+static const gb_pattern_part clamped[GB_GATED_PARTS] = {
+    [GB_GATED_X_SLICE] = NODE(OP(SLICE), OPTIONAL, OPERAND(GB_GATED_X)),
+    [GB_GATED_OTHER_SLICE] = NODE(OP(SLICE), OPTIONAL, OPERAND(GB_GATED_OTHER)),
+    [GB_GATED_X_BIASED] = NODE(OP(ADD_EXPERT_BIAS), OPTIONAL, PART(GB_GATED_X_SLICE),
+                               OPERAND(GB_GATED_X_BIAS), OPERAND(GB_GATED_EXPERTS)),
+    [GB_GATED_OTHER_BIASED] = NODE(OP(ADD_EXPERT_BIAS), OPTIONAL, PART(GB_GATED_OTHER_SLICE),
+                                   OPERAND(GB_GATED_OTHER_BIAS), OPERAND(GB_GATED_EXPERTS)),
+    [GB_GATED_RESULT] =
+        NODE(OP(CLAMPED_SWIGLU), RESULT, PART(GB_GATED_X_BIASED), PART(GB_GATED_OTHER_BIASED)),
+};
+
+static const gb_pattern_part squared[GB_GATED_PARTS] = {
+    [GB_GATED_RESULT] = NODE(OP(RELU_SQUARED), RESULT, OPERAND(GB_GATED_X)),
+};
+
 /* ---- The sampler's token ------------------------------------------------------------------------------- */
 
 /* The sampler is the `if` that its step replaces. */
@@ -300,7 +315,9 @@ const gb_pattern gb_patterns[] = {
     GRAPH(EXPERTS, "experts", experts, GB_EXPERTS_OPERANDS, GB_EXPERTS_COMBINE, 1, experts_fit),
     GRAPH(DELTA, "delta_net", delta, GB_DELTA_OPERANDS, GB_DELTA_RESULT, GB_DELTA_PARTS, delta_fits),
     GRAPH(HEADS, "heads", heads, GB_HEADS_OPERANDS, GB_HEADS_ATTENTION, 2, heads_fit),
-    GRAPH(GATED, "gated", gated, GB_GATED_OPERANDS, GB_GATED_RESULT, 2, NULL),
+    GRAPH(GATED, "gated", gated, GB_GATED_X_BIAS, GB_GATED_RESULT, 2, NULL),
+    GRAPH(GATED, "gated", clamped, GB_GATED_OPERANDS, GB_GATED_RESULT, 1, NULL),
+    GRAPH(GATED, "gated", squared, GB_GATED_OTHER, GB_GATED_RESULT, 1, NULL),
     GRAPH(NORMS, "norms", norms, GB_NORMS_OPERANDS, GB_NORMS_LAST, 1, norms_fit),
     GRAPH(LOGPROB, "sample_logprob", logprob, GB_LOGPROB_OPERANDS, GB_LOGPROB_RESULT, 3, NULL),
     {PARTS_OF(LINEARS, "linears", linears), .fuse = gb_fuse_followers, .most = GB_MOST_LINEARS},

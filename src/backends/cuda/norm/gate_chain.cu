@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Gated values, an activation times another tensor or the halves of one, whose next product takes no bfloat16
- * rows. A warp has whole groups of columns and quantizes them in registers for it; where rows are rounded as
- * a whole, a block of threads has one, or a cluster of blocks. The bits are those of row_chain.cu.
+ * Gated values, an activation times another tensor or the halves of one (gate_values.cuh), whose next product
+ * takes no bfloat16 rows. A warp has whole groups of columns and quantizes them in registers for it; where
+ * rows are rounded as a whole, a block of threads has one, or a cluster of blocks. The bits are those of
+ * row_chain.cu.
  */
 #include "backends/cuda/exchange/round_for_ranks.cuh"
-#include "backends/cuda/norm/row_chain.cuh"
+#include "backends/cuda/norm/gate_values.cuh"
 
 using namespace gb_cuda;
 
@@ -23,6 +24,7 @@ struct gate {
     float *stored; /* [rows, parts * columns], or NULL */
     prepared_rows prepared;
     unsigned columns, parts;
+    clamped_gate clamped;
 };
 
 struct gate_chain {
@@ -31,11 +33,6 @@ struct gate_chain {
     unsigned rows;
     bool shares_device; /* ranks that exchange the largest of rows do */
 };
-
-template <chain_kind KIND>
-__device__ static float activation(float x) {
-    return KIND == CHAIN_GELU ? gelu_tanh(x) : KIND == CHAIN_SILU ? silu(x) : sigmoid(x);
-}
 
 template <int EACH>
 __device__ static void load_columns(const row_view &view, unsigned row, unsigned column, float v[EACH]) {
@@ -59,10 +56,12 @@ static __global__ void __launch_bounds__(THREADS) run_gate_chain(GB_GRID_CONSTAN
     wait_for_earlier();
     if (is_there) {
         load_columns<EACH>(g.x, row, part * g.columns + column, x);
-        load_columns<EACH>(g.other, row, part * g.columns + column, other);
+        if (has_other<KIND>())
+            load_columns<EACH>(g.other, row, part * g.columns + column, other);
+        add_biases<KIND, EACH>(g.clamped, number, g.columns, column, x, other);
 #pragma unroll
         for (int i = 0; i < EACH; i++)
-            x[i] = activation<KIND>(x[i]) * other[i];
+            x[i] = gate_value<KIND>(g.clamped, x[i], other[i]);
     }
     if (g.prepared.values && row < c.rows)
         store_in_bytes<EACH>(g.prepared, number, column, x);
@@ -85,16 +84,18 @@ __device__ static void compute_parts(const gate &g, unsigned number, row_part<LA
         if (column >= g.columns)
             continue;
         x[i].load(g.x.data + row * g.x.stride, place_of(g.x, first + column));
-        other[i].load(g.other.data + row * g.other.stride, place_of(g.other, first + column));
+        if (has_other<KIND>())
+            other[i].load(g.other.data + row * g.other.stride, place_of(g.other, first + column));
     }
 #pragma unroll
     for (unsigned i = 0; i < PARTS; i++) {
         const unsigned column = part_column<LANE_COLUMNS, SHARES>(i);
         if (column >= g.columns)
             continue;
+        add_biases<KIND, LANE_COLUMNS>(g.clamped, number, g.columns, column, x[i].v, other[i].v);
 #pragma unroll
         for (unsigned j = 0; j < LANE_COLUMNS; j++)
-            x[i].v[j] = activation<KIND>(x[i].v[j]) * other[i].v[j];
+            x[i].v[j] = gate_value<KIND>(g.clamped, x[i].v[j], other[i].v[j]);
         if (g.stored)
             x[i].store(g.stored + (size_t)number * g.columns, column);
     }
@@ -156,7 +157,10 @@ static gate_chain chain_of(const gb_cuda_problem *problem) {
     gate &g = c.of;
     c.rows = (unsigned)last->results[0]->dims[0];
     g.x = operand_view(problem->operands[GB_GATED_X], problem->parts[GB_GATED_X_SLICE]);
-    g.other = operand_view(problem->operands[GB_GATED_OTHER], problem->parts[GB_GATED_OTHER_SLICE]);
+    g.other = g.x;
+    if (last->node->op != GB_OP_RELU_SQUARED)
+        g.other = operand_view(problem->operands[GB_GATED_OTHER], problem->parts[GB_GATED_OTHER_SLICE]);
+    g.clamped = clamped_of(problem);
     g.stored = gb_cuda_is_live(problem, GB_GATED_RESULT) ? data_of<float>(last->results[0]) : nullptr;
     g.prepared = gb_cuda_epilogue_rows(last);
     c.rounded = gb_cuda_epilogue_rounding(last);
@@ -164,6 +168,7 @@ static gate_chain chain_of(const gb_cuda_problem *problem) {
     const bool is_prepared = g.prepared.is_there() || c.rounded.is_there();
     g.columns = last->rounds_for_ranks ? columns_of(last->results[0])
                 : is_prepared          ? (unsigned)gb_cuda_epilogue_columns(last)
+                : has_biases(problem)  ? columns_of(last->results[0])
                                        : width;
     g.parts = width / g.columns;
     return c;
@@ -230,7 +235,10 @@ bool gb_cuda_supports_gated(const gb_cuda_problem *problem) {
     const gate_chain c = chain_of(problem);
     const unsigned each = columns_of_thread(c);
     return each > 0 && c.of.columns % each == 0 && c.of.columns % 2 == 0 && grid_rows(c) <= MOST_GRID_Y &&
-           is_loadable(c.of.x) && is_loadable(c.of.other) && (uintptr_t)c.of.stored % 8 == 0;
+           (!has_biases(problem) ||
+            c.of.columns == columns_of(problem->parts[GB_GATED_RESULT]->results[0])) &&
+           is_loadable(c.of.clamped.x) && is_loadable(c.of.clamped.other) && is_loadable(c.of.x) &&
+           is_loadable(c.of.other) && (uintptr_t)c.of.stored % 8 == 0;
 }
 
 /* A block of threads takes long for a wide row: only where it is shared out, or there are rows for all
@@ -246,13 +254,19 @@ bool gb_cuda_gated_has_epilogue(const gb_cuda_problem *problem) {
 }
 
 void gb_cuda_gate_chain(const gb_cuda_problem *problem) {
-    const gb_cuda_call *last = problem->parts[GB_GATED_RESULT];
+    const gb_cuda_call *last = problem->parts[GB_GATED_RESULT],
+                       *activation = problem->parts[GB_GATED_ACTIVATION];
     const gate_chain c = chain_of(problem);
-    const gb_op activation = problem->parts[GB_GATED_ACTIVATION]->node->op;
-    if (activation == GB_OP_GELU_TANH)
-        launch<CHAIN_GELU>(c, last);
-    else if (activation == GB_OP_SILU)
-        launch<CHAIN_SILU>(c, last);
-    else
-        launch<CHAIN_SIGMOID>(c, last);
+    switch ((activation ? activation : last)->node->op) {
+    case GB_OP_GELU_TANH:
+        return launch<CHAIN_GELU>(c, last);
+    case GB_OP_SILU:
+        return launch<CHAIN_SILU>(c, last);
+    case GB_OP_CLAMPED_SWIGLU:
+        return launch<CHAIN_CLAMPED_SWIGLU>(c, last);
+    case GB_OP_RELU_SQUARED:
+        return launch<CHAIN_RELU_SQUARED>(c, last);
+    default:
+        return launch<CHAIN_SIGMOID>(c, last);
+    }
 }
