@@ -204,6 +204,7 @@ gumbel_status gb_cuda_choose_kernels(gb_cuda_lowered *lowered, gumbel_error *err
     for (uint32_t s = 0; s < lowered->plan->step_count; s++)
         leave_out_unread(lowered, &lowered->steps[s]);
     gb_cuda_join_gathers(lowered);
+    gb_cuda_share_lists(lowered);
     for (uint32_t i = 0; i < lowered->prepared_count; i++) {
         const gb_cuda_prepared_value *value = &lowered->prepared[i];
         GB_TRY(gb_plan_add_buffer(lowered->plan, value->first, value->last,

@@ -121,6 +121,7 @@ typedef struct gb_cuda_call {
     bool allows_bf16;                 /* attention may use bfloat16: no call of a float32 program */
     const gb_cuda_prepared *input;    /* of a product whose kernel wants it */
     bool prepares_input;              /* no launch before has stored it */
+    bool has_lists;                   /* of an expert_linear: the scratch has those of its experts */
     const gb_cuda_prepared *epilogue; /* where result 0 is prepared, too; NULL: nowhere */
     gb_cuda_launch_list *launches;    /* to which its launches are added */
     bool is_free_since_exchange;      /* of an all_gather: its result's memory, since the exchange before */

@@ -54,6 +54,11 @@ static inline bool gb_cuda_is_gather(const gb_step *step) {
  * would copy, where their kernels can. */
 void gb_cuda_join_gathers(gb_cuda_lowered *lowered);
 
+/* ---- share_lists.c ------------------------------------------------------------------------------------- */
+
+/* Once kernels are chosen: notes which products find the lists of their experts in the scratch. */
+void gb_cuda_share_lists(gb_cuda_lowered *lowered);
+
 /* ---- accesses.c ---------------------------------------------------------------------------------------- */
 
 /* Notes what each step's launches read and write, once kernels are chosen; false: there is no memory. */

@@ -106,7 +106,9 @@ void gb_cuda_list_experts(const gb_cuda_call *call, const int32_t *expert, size_
     const list_sizes sizes = {(int)lists->rows, (int)experts, (int)tile_rows, (int)entries, (int)tile_count};
     int32_t *order = static_cast<int32_t *>(memory);
     row_tile *tiles = reinterpret_cast<row_tile *>(order + entries);
-    add_launch(call->launches, "list_experts", run_list_experts, 1, THREADS, 0, expert, sizes, order, tiles);
+    if (!call->has_lists)
+        add_launch(call->launches, "list_experts", run_list_experts, 1, THREADS, 0, expert, sizes, order,
+                   tiles);
     lists->order = order;
     lists->tiles = tiles;
     lists->tile_count = tile_count;
