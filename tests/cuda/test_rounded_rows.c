@@ -215,15 +215,15 @@ static void check_case(const rounded_case *c, gb_fused_kind kind) {
 static void norms_round_rows(void **state) {
     (void)state;
     static const rounded_case cases[] = {
-        {3, 2048, 2048, GB_CUDA_BYTES_SWIZZLED, 128, false, true},
-        {1, 5376, 5376, GB_CUDA_BYTES_BY_LANES, 256, false, true},
-        {20, 1152, 1152, GB_CUDA_BYTES_BY_LANES, 64, false, true},
-        {5, 8192, 8192, GB_CUDA_BYTES_SWIZZLED, 0, true, true},
-        {3, 1104, 1104, GB_CUDA_BYTES_SWIZZLED, 16, false, true},
-        {2, 2880, 2880, GB_CUDA_BYTES_BY_LANES, 64, false, true},
-        {17, 2880, 2880, GB_CUDA_BYTES_SWIZZLED, 64, true, true},
-        {3, 2048, 2048, GB_CUDA_BYTES_SWIZZLED, 256, false, false},
-        {2, 2048, 1024, GB_CUDA_BYTES_SWIZZLED, 128, false, false},
+        {3, 2048, 2048, GB_CUDA_BYTES_SWIZZLED, 128, false, true, 0},
+        {1, 5376, 5376, GB_CUDA_BYTES_BY_LANES, 256, false, true, 0},
+        {20, 1152, 1152, GB_CUDA_BYTES_BY_LANES, 64, false, true, 0},
+        {5, 8192, 8192, GB_CUDA_BYTES_SWIZZLED, 0, true, true, 0},
+        {3, 1104, 1104, GB_CUDA_BYTES_SWIZZLED, 16, false, true, 0},
+        {2, 2880, 2880, GB_CUDA_BYTES_BY_LANES, 64, false, true, 0},
+        {17, 2880, 2880, GB_CUDA_BYTES_SWIZZLED, 64, true, true, 0},
+        {3, 2048, 2048, GB_CUDA_BYTES_SWIZZLED, 256, false, false, 0},
+        {2, 2048, 1024, GB_CUDA_BYTES_SWIZZLED, 128, false, false, 0},
     };
     CHECK_ALL(cases, GB_FUSED_NORMS);
 }
@@ -240,14 +240,14 @@ static bool has_clusters(void) {
 static void gates_round_rows(void **state) {
     (void)state;
     static const rounded_case cases[] = {
-        {3, 512, 512, GB_CUDA_BYTES_SWIZZLED, 256, false, true},
-        {2, 1024, 128, GB_CUDA_BYTES_BY_LANES, 128, false, true},
-        {17, 1024, 256, GB_CUDA_BYTES_SWIZZLED, 128, true, true},
-        {1, 4096, 4096, GB_CUDA_BYTES_SWIZZLED, 0, false, true},
-        {17, 21504, 21504, GB_CUDA_BYTES_SWIZZLED, 256, true, true},
-        {2, 544, 544, GB_CUDA_BYTES_SWIZZLED, 32, false, true},
-        {17, 2880, 2880, GB_CUDA_BYTES_BY_LANES, 64, true, true},
-        {17, 24704, 24704, GB_CUDA_BYTES_SWIZZLED, 128, true, false},
+        {3, 512, 512, GB_CUDA_BYTES_SWIZZLED, 256, false, true, 0},
+        {2, 1024, 128, GB_CUDA_BYTES_BY_LANES, 128, false, true, 0},
+        {17, 1024, 256, GB_CUDA_BYTES_SWIZZLED, 128, true, true, 0},
+        {1, 4096, 4096, GB_CUDA_BYTES_SWIZZLED, 0, false, true, 0},
+        {17, 21504, 21504, GB_CUDA_BYTES_SWIZZLED, 256, true, true, 0},
+        {2, 544, 544, GB_CUDA_BYTES_SWIZZLED, 32, false, true, 0},
+        {17, 2880, 2880, GB_CUDA_BYTES_BY_LANES, 64, true, true, 0},
+        {17, 24704, 24704, GB_CUDA_BYTES_SWIZZLED, 128, true, false, 0},
     };
     CHECK_ALL(cases, GB_FUSED_GATED);
 }
@@ -270,11 +270,11 @@ static void gates_round_wide_rows(void **state) {
     (void)state;
     const bool is_rounded = has_clusters();
     const rounded_case cases[] = {
-        {2, 4224, 4224, GB_CUDA_BYTES_SWIZZLED, 128, false, is_rounded},
-        {2, 21504, 21504, GB_CUDA_BYTES_BY_LANES, 256, false, is_rounded},
-        {16, 4096, 4096, GB_CUDA_BYTES_BY_LANES, 0, false, true},
-        {8, 10240, 5120, GB_CUDA_BYTES_SWIZZLED, 64, false, is_rounded},
-        {9, 10240, 5120, GB_CUDA_BYTES_SWIZZLED, 64, false, false},
+        {2, 4224, 4224, GB_CUDA_BYTES_SWIZZLED, 128, false, is_rounded, 0},
+        {2, 21504, 21504, GB_CUDA_BYTES_BY_LANES, 256, false, is_rounded, 0},
+        {16, 4096, 4096, GB_CUDA_BYTES_BY_LANES, 0, false, true, 0},
+        {8, 10240, 5120, GB_CUDA_BYTES_SWIZZLED, 64, false, is_rounded, 0},
+        {9, 10240, 5120, GB_CUDA_BYTES_SWIZZLED, 64, false, false, 0},
     };
     CHECK_ALL(cases, GB_FUSED_GATED);
 }
@@ -282,7 +282,7 @@ static void gates_round_wide_rows(void **state) {
 /* A step prepares its last result alone: what a product reads of another part it prepares itself. */
 static void leaves_other_parts(void **state) {
     (void)state;
-    static const rounded_case c = {3, 2048, 2048, GB_CUDA_BYTES_SWIZZLED, 128, false, true};
+    static const rounded_case c = {3, 2048, 2048, GB_CUDA_BYTES_SWIZZLED, 128, false, true, 0};
     static const gb_fused_kind kinds[] = {GB_FUSED_NORMS, GB_FUSED_GATED};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         rounding_step s;
@@ -305,7 +305,7 @@ static void leaves_other_parts(void **state) {
 /* A result that nothing reads but its rounded rows is not stored. */
 static void leaves_out_unread(void **state) {
     (void)state;
-    static const rounded_case c = {17, 2048, 2048, GB_CUDA_BYTES_SWIZZLED, 128, true, true};
+    static const rounded_case c = {17, 2048, 2048, GB_CUDA_BYTES_SWIZZLED, 128, true, true, 0};
     static const gb_fused_kind kinds[] = {GB_FUSED_NORMS, GB_FUSED_GATED};
     static const float zeros[17 * 2048];
     static float found[17 * 2048];

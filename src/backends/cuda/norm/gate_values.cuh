@@ -25,7 +25,7 @@ struct clamped_gate {
 };
 
 template <chain_kind KIND>
-constexpr bool has_other() {
+__device__ constexpr bool has_other() {
     return KIND != CHAIN_RELU_SQUARED;
 }
 
