@@ -72,8 +72,9 @@ static gb_ref heads_of(const gb_scope *scope, gb_ref mixed, int64_t first, int64
 static gb_ref remember(const gb_scope *scope, const gb_mamba *mamba, const char *name, gb_ref x) {
     const int64_t inner = inner_of(mamba), keys = keys_of(mamba);
     const int64_t memory[] = {mamba->heads, mamba->state_size, mamba->head_dim};
+    const steps step =
+        steps_of(scope, mamba, x); /* before the wide channels, which it would be chained with */
     const gb_ref mixed = convolve(scope, mamba, name, x), values = gb_slice(scope, mixed, 0, inner);
-    const steps step = steps_of(scope, mamba, x);
     const gb_ref operands[] = {
         heads_of(scope, mixed, inner + keys, keys, mamba->groups),
         heads_of(scope, mixed, inner, keys, mamba->groups),

@@ -286,14 +286,16 @@ static const gb_pattern_part rows[] = {
      RESULT | WORK,
      {ANYTHING}}};
 
-/* Norms within a row of longer parts, and slices of slices, are left alone. */
+/* Norms within a row of longer parts are left alone, and slices of slices and of wide rows: a chain with
+ * slices has a row in one block of threads. */
 static bool row_fits(const gb_program *program, const gb_match *match) {
-    enum { LONGEST_PART = 1024 };
+    enum { LONGEST_PART = 1024, WIDE = 4096 };
     const gb_node *node = match->nodes[0];
     const gb_value *x = &program->values[node->operands[0]];
     const gb_shape *shape = &x->type.shape;
     if (node->op == GB_OP_SLICE)
-        return x->kind != GB_VALUE_RESULT || program->nodes[x->index].op != GB_OP_SLICE;
+        return (x->kind != GB_VALUE_RESULT || program->nodes[x->index].op != GB_OP_SLICE) &&
+               (shape->rank > 2 || last_dim(shape) < WIDE);
     return (node->op != GB_OP_RMS_NORM && node->op != GB_OP_L2_NORMALIZE) || shape->rank <= 2 ||
            last_dim(shape) <= LONGEST_PART;
 }

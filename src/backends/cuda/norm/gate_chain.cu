@@ -102,9 +102,8 @@ __device__ static void compute_parts(const gate &g, unsigned number, row_part<LA
 }
 
 /* Grid: [rows of the product, shares of each]. */
-template <chain_kind KIND, int SHARES>
+template <chain_kind KIND, int PARTS, int SHARES>
 static __global__ void __launch_bounds__(ROUND_WARPS *WARP) run_gate_rows(GB_GRID_CONSTANT gate_chain c) {
-    constexpr int PARTS = SHARES > 1 ? 1 : ROW_PARTS;
     const unsigned number = blockIdx.x / SHARES;
     row_part<LANE_COLUMNS> x[PARTS] = {};
     let_next_begin();
@@ -198,11 +197,18 @@ static unsigned shares_of(const gate_chain &c) {
     return shares_of_rows((size_t)c.rows * c.of.parts, c.of.columns);
 }
 
+/* Parts of a row that a thread has: few rows leave the device to more threads, which are done sooner. */
+static unsigned parts_of_thread(const gate_chain &c) {
+    const bool has_few = c.rows * c.of.parts <= gb_cuda_find_facts()->multiprocessors;
+    return has_few && c.of.columns <= (unsigned)ROUND_WARPS * WARP_COLUMNS ? 1 : (unsigned)ROW_PARTS;
+}
+
 template <chain_kind KIND>
 static void launch_rows(const gate_chain &c, const gb_cuda_call *call) {
     const gb_cuda_exchange *e = c.rounded.ranks ? call->scratch->exchange : nullptr;
     const unsigned rows = c.rows * c.of.parts, shares = gb_cuda_row_shares(e, rows, shares_of(c)),
-                   of_thread = shares > 1 ? shares : (unsigned)ROW_PARTS,
+                   parts = e ? (unsigned)ROW_PARTS : parts_of_thread(c),
+                   of_thread = shares > 1 ? shares : parts,
                    threads = blocks_for(c.of.columns, (size_t)of_thread * WARP_COLUMNS) * WARP,
                    blocks = rows * shares;
     if (e)
@@ -212,8 +218,10 @@ static void launch_rows(const gate_chain &c, const gb_cuda_call *call) {
                      blocks < e->row_blocks ? blocks : e->row_blocks, threads, 0, c);
     else
         add_clusters(call->launches, shares, "gate_rows",
-                     shares > 1 ? run_gate_rows<KIND, ROW_SHARES> : run_gate_rows<KIND, 1>, blocks, threads,
-                     0, c);
+                     shares > 1   ? run_gate_rows<KIND, 1, ROW_SHARES>
+                     : parts == 1 ? run_gate_rows<KIND, 1, 1>
+                                  : run_gate_rows<KIND, ROW_PARTS, 1>,
+                     blocks, threads, 0, c);
 }
 
 template <chain_kind KIND>
