@@ -141,6 +141,33 @@ static void routes_by_sigmoids(void **unused) {
     }
 }
 
+/* A file may hold any correction: experts are distinct and in range all the same. */
+static void corrections_may_be_infinite(void **unused) {
+    (void)unused;
+    enum { EXPERTS = 5, COUNT = 4 };
+    uint64_t random = 4;
+    for (uint32_t mask = 0; mask < 1u << EXPERTS; mask++) {
+        routing r;
+        new_routing(&r, &random, 1, EXPERTS, COUNT, true);
+        gb_cpu_tensor correction = random_tensor(&random, GB_F32, 1, EXPERTS, 1, 1);
+        for (size_t i = 0; i < EXPERTS; i++)
+            if (mask >> i & 1)
+                set_element(&correction, i, mask % 3 == 0 ? NAN : -INFINITY);
+        r.node.op = GB_OP_ROUTE_SIGMOID;
+        r.call.operands[1] = &correction;
+        check_kernel(gb_kernel_route_sigmoid, &r.call);
+        unsigned seen = 0;
+        for (size_t t = 0; t < COUNT; t++) {
+            const int32_t expert = ((int32_t *)r.experts.data)[t];
+            assert_in_range(expert, 0, EXPERTS - 1);
+            assert_int_equal(seen >> expert & 1, 0);
+            seen |= 1u << expert;
+        }
+        free_tensor(&correction);
+        free_routing(&r);
+    }
+}
+
 /* ---- Their products ------------------------------------------------------------------------------------ */
 
 static void choose_experts(uint64_t *random, const gb_cpu_tensor *experts, size_t among) {
@@ -260,6 +287,7 @@ int main(void) {
         cmocka_unit_test(routes),
         cmocka_unit_test(routes_numbers_that_are_none),
         cmocka_unit_test(routes_by_sigmoids),
+        cmocka_unit_test(corrections_may_be_infinite),
         cmocka_unit_test(products),
         cmocka_unit_test(sums),
         cmocka_unit_test(scaled_rows),

@@ -7,8 +7,6 @@
 
 #include "export/gguf/settings.h"
 
-enum { MAX_LAYERS = 1024 };
-
 #define LAYER(file, original)                                                                                \
     { .gguf = "blk.*." file, .checkpoint = "model.layers.*." original }
 
@@ -42,7 +40,7 @@ static const gb_gguf_name NAMES[] = {
 
 static void write_layers(gb_gguf_metadata *metadata, size_t layers, json_t *config) {
     static const char KEYS[] = ".attention.head_count_kv";
-    int64_t key_heads[MAX_LAYERS], common = 0;
+    int64_t key_heads[GB_GGUF_LAYERS], common = 0;
     gb_gguf_need_per_layer(metadata, KEYS, key_heads, layers);
     if (metadata->error.status != GUMBEL_OK)
         return;
@@ -94,6 +92,7 @@ static void configure_experts(gb_gguf_metadata *metadata, json_t *config) {
     gb_gguf_copy_uniform(metadata, ".expert_feed_forward_length", layers, config, "moe_intermediate_size");
     gb_gguf_copy_integer(metadata, ".leading_dense_block_count", config, "num_dense_layers");
     gb_gguf_refuse_scaled_experts(metadata);
+    gb_gguf_need_sigmoids(metadata);
 }
 
 const gb_gguf_architecture gb_gguf_lfm2 = {.name = "lfm2", .names = NAMES, .configure = configure_dense};

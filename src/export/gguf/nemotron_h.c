@@ -12,8 +12,6 @@
 
 #include <inttypes.h>
 
-enum { MAX_LAYERS = 1024 };
-
 #define LAYER(file, original)                                                                                \
     { .gguf = "blk.*." file, .checkpoint = "model.layers.*." original }
 
@@ -66,7 +64,7 @@ static int64_t common(gb_gguf_metadata *metadata, const char *key, const int64_t
 
 static void write_layers(gb_gguf_metadata *metadata, size_t in_file, bool has_experts, json_t *config) {
     static const char KEYS[] = ".attention.head_count_kv", WIDTHS[] = ".feed_forward_length";
-    int64_t key_heads[MAX_LAYERS], widths[MAX_LAYERS];
+    int64_t key_heads[GB_GGUF_LAYERS], widths[GB_GGUF_LAYERS];
     const size_t count = in_file - (size_t)gb_gguf_get_integer(metadata, ".nextn_predict_layers", 0);
     gb_gguf_need_per_layer(metadata, KEYS, key_heads, in_file);
     gb_gguf_need_per_layer(metadata, WIDTHS, widths, in_file);
@@ -158,8 +156,9 @@ static void configure_experts(gb_gguf_metadata *metadata, json_t *config) {
                          "moe_shared_expert_intermediate_size");
     gb_gguf_set(metadata, config, "n_group",
                 json_integer(gb_gguf_get_integer(metadata, ".expert_group_count", 1)));
-    gb_gguf_set(metadata, config, "routed_scaling_factor",
-                json_real(gb_gguf_get_number(metadata, ".expert_weights_scale", 1)));
+    const double scale = gb_gguf_get_number(metadata, ".expert_weights_scale", 1); /* 0 stands for none */
+    gb_gguf_set(metadata, config, "routed_scaling_factor", json_real(scale != 0 ? scale : 1));
+    gb_gguf_need_sigmoids(metadata);
     gb_gguf_set(metadata, config, "norm_topk_prob",
                 json_boolean(gb_gguf_get_integer(metadata, ".expert_weights_norm", 0) != 0));
     const int64_t latent = gb_gguf_get_integer(metadata, ".moe_latent_size", 0);

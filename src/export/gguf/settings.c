@@ -5,15 +5,13 @@
 
 #include <inttypes.h>
 
-enum { MAX_LAYERS = 1024 };
-
 size_t gb_gguf_need_layers(gb_gguf_metadata *metadata) {
     static const char KEY[] = ".block_count";
     int64_t count = gb_gguf_need_integer(metadata, KEY);
-    if (count >= 1 && count <= MAX_LAYERS)
+    if (count >= 1 && count <= GB_GGUF_LAYERS)
         return (size_t)count;
     gb_gguf_fail(metadata, KEY, GUMBEL_ERROR_FORMAT, "expected an integer from 1 to %d, found %" PRId64,
-                 MAX_LAYERS, count);
+                 GB_GGUF_LAYERS, count);
     return 0;
 }
 
@@ -56,6 +54,15 @@ void gb_gguf_refuse_scaled_experts(gb_gguf_metadata *metadata) {
     if (scale != 0 && scale != 1) /* 0 stands for none */
         gb_gguf_fail(metadata, SCALE, GUMBEL_ERROR_UNSUPPORTED,
                      "%g: scaled experts are not supported in this version; expected 1", scale);
+}
+
+void gb_gguf_need_sigmoids(gb_gguf_metadata *metadata) {
+    enum { SIGMOID = 2 };
+    static const char KEY[] = ".expert_gating_func";
+    const int64_t function = gb_gguf_get_integer(metadata, KEY, SIGMOID);
+    if (function != SIGMOID && function != 0) /* 0 stands for none said */
+        gb_gguf_fail(metadata, KEY, GUMBEL_ERROR_UNSUPPORTED,
+                     "%" PRId64 ", expected %d: experts that are scored by sigmoids", function, SIGMOID);
 }
 
 void gb_gguf_refuse_variants(gb_gguf_metadata *metadata) {

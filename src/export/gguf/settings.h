@@ -8,7 +8,9 @@
 
 #include "export/gguf/metadata.h"
 
-/* block_count, 1 to 1024; 0 after an error. */
+enum { GB_GGUF_LAYERS = 1024 }; /* of a file, at most */
+
+/* block_count, 1 to GB_GGUF_LAYERS; 0 after an error. */
 size_t gb_gguf_need_layers(gb_gguf_metadata *metadata);
 
 /* The head's size stands several times: a key that is there must say what is expected. */
@@ -32,6 +34,10 @@ void gb_gguf_write_windows(gb_gguf_metadata *metadata, size_t layers, int64_t pa
  * last, scaled rotary embedding besides attention that looks ahead. */
 void gb_gguf_refuse_lookahead(gb_gguf_metadata *metadata);
 void gb_gguf_refuse_scaled_experts(gb_gguf_metadata *metadata);
+
+/* Of models whose router scores experts by sigmoids: another function is an error. */
+void gb_gguf_need_sigmoids(gb_gguf_metadata *metadata);
+
 void gb_gguf_refuse_variants(gb_gguf_metadata *metadata);
 
 #endif

@@ -74,7 +74,8 @@ bool gb_fp8_has(const gb_quantization *packing, const gb_checkpoint *checkpoint,
 static gumbel_status find_global(const gb_packed_query *query, gb_fp8_found *found, gumbel_error *error) {
     char text[GB_PACKED_NAME];
     const int64_t one = 1;
-    gb_packed_rename(query->name, ".weight", query->packing->fp4_global, text);
+    if (!gb_packed_rename(query->name, ".weight", query->packing->fp4_global, text))
+        return gb_packed_fail(query, found->codes, GUMBEL_ERROR_FORMAT, error, "has too long a name");
     const gb_tensor *global = gb_checkpoint_find(query->checkpoint, text);
     GB_TRY(gb_packed_part(query, found->codes, text, "F32", global ? global->rank : 1,
                           global ? global->dims : &one, &found->global, error));
@@ -96,7 +97,8 @@ gumbel_status gb_nvfp4_find(const gb_quantization *packing, const gb_checkpoint 
                               GROUP);
     GB_TRY(gb_checkpoint_check_shape(checkpoint, found->codes, 2, (const int64_t[]){dims[0], dims[1] / 2},
                                      error));
-    gb_packed_rename(name, ".weight", ".weight_scale", text);
+    if (!gb_packed_rename(name, ".weight", ".weight_scale", text))
+        return gb_packed_fail(&query, found->codes, GUMBEL_ERROR_FORMAT, error, "has too long a name");
     GB_TRY(gb_packed_part(&query, found->codes, text, "F8_E4M3", 2,
                           (const int64_t[]){dims[0], dims[1] / GROUP}, &found->scales, error));
     found->matrix = (gb_fp8){.codes = found->codes->data,

@@ -2,6 +2,7 @@
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/math.h"
 
+#include <float.h>
 #include <math.h>
 
 _Static_assert(2 * GB_MAX_EXPERTS * sizeof(float) <= GB_LINEAR_SCRATCH, "the scratch holds two rows");
@@ -38,6 +39,12 @@ static routes routes_of(const gb_kernel_call *call, size_t m) {
     const size_t count = call->results[0]->dims[1];
     return (routes){(int32_t *)call->results[0]->data + m * count,
                     (float *)call->results[1]->data + m * count, count};
+}
+
+/* A correction of -inf, which a file may hold, does not make an expert one that was taken. */
+static void keep_apart(float *keys, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        keys[i] = keys[i] < -FLT_MAX ? -FLT_MAX : keys[i];
 }
 
 /* Takes the experts with the largest keys; their weights are their values, whose sum it returns. */
@@ -82,6 +89,7 @@ void gb_kernel_route_sigmoid(const gb_kernel_call *call, const gb_worker *worker
         call->vector->sigmoid(gb_floats(logits) + m * experts, experts, p);
         call->vector->widen(correction->data, correction->dtype, experts, keys);
         call->vector->add(keys, p, experts, keys);
+        keep_apart(keys, experts);
         const float sum = take_best(to, keys, p, experts);
         for (size_t t = 0; t < to.count; t++)
             to.weights[t] = (normalize ? to.weights[t] / (sum + epsilon) : to.weights[t]) * scale;

@@ -3,7 +3,8 @@
 #include "tensor/format.h"
 
 /* Products with the same chosen experts want their rows in the same order, which the first of them leaves in
- * the scratch: others need no lists of their own where nothing has been stored there since. */
+ * the scratch: others need no lists of their own where nothing has been stored there since. In a program with
+ * branches the first of them may not have run. */
 
 /* Kernels of other products with experts have no scratch. */
 static bool makes_lists(const gb_cuda_step *step) {
@@ -21,7 +22,7 @@ static bool has_same_lists(const gb_cuda_step *a, const gb_cuda_step *b) {
 
 void gb_cuda_share_lists(gb_cuda_lowered *lowered) {
     const gb_cuda_step *listed = NULL;
-    for (uint32_t s = 0; s < lowered->plan->step_count; s++) {
+    for (uint32_t s = 0; s < lowered->plan->step_count && !lowered->has_branches; s++) {
         gb_cuda_step *step = &lowered->steps[s];
         if (step->kernel && !step->kernel->scratch)
             continue;
