@@ -114,12 +114,53 @@ static void refuses_by_key(void **state) {
     refuses(s, GUMBEL_ERROR_UNSUPPORTED, "head_count_kv: layers of 2 and of 1");
 }
 
+/* A mixture's settings, of which one says how its router scores. */
+static void write_mixture(const char *path, uint32_t gating) {
+    static const struct {
+        const char *key;
+        uint32_t value;
+    } integers[] = {{"lfm2moe.block_count", 1},
+                    {"lfm2moe.context_length", 100},
+                    {"lfm2moe.embedding_length", 64},
+                    {"lfm2moe.feed_forward_length", 64},
+                    {"lfm2moe.attention.head_count", 2},
+                    {"lfm2moe.attention.head_count_kv", 1},
+                    {"lfm2moe.shortconv.l_cache", 3},
+                    {"lfm2moe.expert_count", 4},
+                    {"lfm2moe.expert_used_count", 2},
+                    {"lfm2moe.expert_feed_forward_length", 32},
+                    {"lfm2moe.leading_dense_block_count", 0}};
+    gguf_writer writer = {.version = 3};
+    gguf_add_text(&writer, "general.architecture", "lfm2moe");
+    for (size_t i = 0; i < sizeof integers / sizeof *integers; i++)
+        gguf_add_u32(&writer, integers[i].key, integers[i].value);
+    gguf_add_u32(&writer, "lfm2moe.expert_gating_func", gating);
+    gguf_add_f32(&writer, "lfm2moe.attention.layer_norm_rms_epsilon", 1e-5f);
+    const int64_t dims[] = {40, 64};
+    static const float table[40 * 64];
+    gguf_add_tensor(&writer, "token_embd.weight", 0, 2, dims, table, sizeof table);
+    gguf_write(&writer, path);
+}
+
+static void routers_score_by_sigmoids(void **state) {
+    (void)state;
+    const char *path = temporary_path("mixture.gguf");
+    gumbel_error error;
+    write_mixture(path, 1);
+    assert_fails(gumbel_export(path, temporary_path("no.gumbel"), NULL, &error), GUMBEL_ERROR_UNSUPPORTED,
+                 &error, "expert_gating_func: 1, expected 2");
+    write_mixture(path, 2);
+    assert_fails(gumbel_export(path, temporary_path("no.gumbel"), NULL, &error), GUMBEL_ERROR_FORMAT, &error,
+                 "tensor blk.0.");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(dense_agrees),
         cmocka_unit_test(experts_agree),
         cmocka_unit_test(lfm2_agrees),
         cmocka_unit_test(refuses_by_key),
+        cmocka_unit_test(routers_score_by_sigmoids),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

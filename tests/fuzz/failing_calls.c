@@ -243,7 +243,7 @@ static ssize_t read_stream(void *cookie, char *to, size_t size) {
     return read((int)(intptr_t)cookie, to, size);
 }
 
-/* 0 is how such a stream is told of an error. */
+/* 0 tells such a stream of an error. */
 static ssize_t write_stream(void *cookie, const char *from, size_t size) {
     ssize_t written = write((int)(intptr_t)cookie, from, size);
     return written < 0 ? 0 : written;

@@ -68,7 +68,7 @@ static void begin(void) {
     save_each();
 }
 
-/* Offset and value, three bytes each; at last, where it is asked for, the size to cut the file to. */
+/* Offset and value, three bytes each; at last there may be the size to cut the file to. */
 static size_t damage(uint8_t *bytes, size_t file_size, bool is_cut, const uint8_t *data, size_t size) {
     for (; size >= 3; data += 3, size -= 3)
         bytes[(data[0] | (size_t)data[1] << 8) % file_size] = data[2];

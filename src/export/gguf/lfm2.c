@@ -40,18 +40,14 @@ static const gb_gguf_name NAMES[] = {
 
 static void write_layers(gb_gguf_metadata *metadata, size_t layers, json_t *config) {
     static const char KEYS[] = ".attention.head_count_kv";
-    int64_t key_heads[GB_GGUF_LAYERS], common = 0;
+    int64_t key_heads[GB_GGUF_LAYERS];
     gb_gguf_need_per_layer(metadata, KEYS, key_heads, layers);
     if (metadata->error.status != GUMBEL_OK)
         return;
     json_t *types = json_array();
-    for (size_t i = 0; i < layers; i++) {
-        if (common > 0 && key_heads[i] > 0 && key_heads[i] != common)
-            gb_gguf_fail(metadata, KEYS, GUMBEL_ERROR_UNSUPPORTED,
-                         "layers of different numbers are not supported in this version");
-        common = key_heads[i] > 0 ? key_heads[i] : common;
+    for (size_t i = 0; i < layers; i++)
         gb_gguf_append(metadata, types, json_string(key_heads[i] > 0 ? "full_attention" : "conv"));
-    }
+    const int64_t common = gb_gguf_common(metadata, KEYS, key_heads, layers);
     gb_gguf_set(metadata, config, "layer_types", types);
     gb_gguf_set(metadata, config, "num_hidden_layers", json_integer((json_int_t)layers));
     gb_gguf_set(metadata, config, "num_key_value_heads", json_integer(common > 0 ? common : 1));

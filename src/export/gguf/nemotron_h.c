@@ -49,19 +49,6 @@ static const gb_gguf_name NAMES[] = {
     {0},
 };
 
-/* One number of all layers that have it; 0: none has. */
-static int64_t common(gb_gguf_metadata *metadata, const char *key, const int64_t *values, size_t count) {
-    int64_t found = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (found > 0 && values[i] > 0 && values[i] != found)
-            gb_gguf_fail(metadata, key, GUMBEL_ERROR_UNSUPPORTED,
-                         "layers of %" PRId64 " and of %" PRId64 " are not supported in this version", found,
-                         values[i]);
-        found = values[i] > 0 ? values[i] : found;
-    }
-    return found;
-}
-
 static void write_layers(gb_gguf_metadata *metadata, size_t in_file, bool has_experts, json_t *config) {
     static const char KEYS[] = ".attention.head_count_kv", WIDTHS[] = ".feed_forward_length";
     int64_t key_heads[GB_GGUF_LAYERS], widths[GB_GGUF_LAYERS];
@@ -78,8 +65,8 @@ static void write_layers(gb_gguf_metadata *metadata, size_t in_file, bool has_ex
                                                       : "linear_attention"));
     gb_gguf_set(metadata, config, "layers_block_type", types);
     gb_gguf_set(metadata, config, "num_hidden_layers", json_integer((json_int_t)count));
-    const int64_t kv_heads = common(metadata, KEYS, key_heads, count);
-    const int64_t width = common(metadata, WIDTHS, widths, count);
+    const int64_t kv_heads = gb_gguf_common(metadata, KEYS, key_heads, count);
+    const int64_t width = gb_gguf_common(metadata, WIDTHS, widths, count);
     gb_gguf_set(metadata, config, "num_key_value_heads", json_integer(kv_heads > 0 ? kv_heads : 1));
     if (!has_experts && width > 0)
         gb_gguf_set(metadata, config, "intermediate_size", json_integer(width));

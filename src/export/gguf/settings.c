@@ -48,6 +48,18 @@ void gb_gguf_refuse_lookahead(gb_gguf_metadata *metadata) {
                      "attention that looks ahead is not supported in this version; expected true");
 }
 
+int64_t gb_gguf_common(gb_gguf_metadata *metadata, const char *key, const int64_t *values, size_t count) {
+    int64_t found = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (found > 0 && values[i] > 0 && values[i] != found)
+            gb_gguf_fail(metadata, key, GUMBEL_ERROR_UNSUPPORTED,
+                         "layers of %" PRId64 " and of %" PRId64 " are not supported in this version", found,
+                         values[i]);
+        found = values[i] > 0 ? values[i] : found;
+    }
+    return found;
+}
+
 void gb_gguf_refuse_scaled_experts(gb_gguf_metadata *metadata) {
     static const char SCALE[] = ".expert_weights_scale";
     const double scale = gb_gguf_get_number(metadata, SCALE, 1);

@@ -23,6 +23,9 @@ void gb_gguf_copy_integer(gb_gguf_metadata *metadata, const char *key, json_t *c
 int64_t gb_gguf_copy_uniform(gb_gguf_metadata *metadata, const char *key, size_t layers, json_t *config,
                              const char *name);
 
+/* The one number of those layers whose value is above 0; 0: none is. Different ones are an error. */
+int64_t gb_gguf_common(gb_gguf_metadata *metadata, const char *key, const int64_t *values, size_t count);
+
 /* vocab_size, which only the embedding's shape tells, and tie_word_embeddings: there is no output tensor. */
 void gb_gguf_write_vocabulary(gb_gguf_metadata *metadata, json_t *config);
 

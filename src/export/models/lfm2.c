@@ -26,17 +26,13 @@ typedef struct lfm2 {
     gb_rotary rotary;
 } lfm2;
 
-static gb_ref head_rows(const gb_scope *scope, const char *name, gb_ref x, int64_t heads, int64_t head_dim) {
-    return gb_split_heads(scope, gb_linear(scope, name, x, heads * head_dim), heads);
-}
-
 static gb_ref attention(const lfm2 *model, const gb_scope *scope, const char *name, gb_ref x,
                         bool rows_only) {
     const gb_lfm2_config *config = model->config;
     const int64_t head_dim = config->head_dim;
-    gb_ref query = head_rows(scope, "q_proj.weight", x, config->heads, head_dim);
-    gb_ref key = head_rows(scope, "k_proj.weight", x, config->kv_heads, head_dim);
-    const gb_ref value = head_rows(scope, "v_proj.weight", x, config->kv_heads, head_dim);
+    gb_ref query = gb_linear_heads(scope, "q_proj.weight", x, config->heads, head_dim);
+    gb_ref key = gb_linear_heads(scope, "k_proj.weight", x, config->kv_heads, head_dim);
+    const gb_ref value = gb_linear_heads(scope, "v_proj.weight", x, config->kv_heads, head_dim);
     query = gb_rms_norm(scope, "q_layernorm.weight", query, config->norm_eps);
     key = gb_rms_norm(scope, "k_layernorm.weight", key, config->norm_eps);
     gb_ref mixed =

@@ -24,17 +24,13 @@ typedef struct nemotron_h {
     gb_context context;
 } nemotron_h;
 
-static gb_ref head_rows(const gb_scope *scope, const char *name, gb_ref x, int64_t heads, int64_t head_dim) {
-    return gb_split_heads(scope, gb_linear(scope, name, x, heads * head_dim), heads);
-}
-
 static gb_ref attention(const nemotron_h *model, const gb_scope *scope, const char *name, gb_ref x,
                         bool rows_only) {
     const gb_nemotron_h_config *config = model->config;
     const int64_t head_dim = config->head_dim;
-    const gb_ref query = head_rows(scope, "q_proj.weight", x, config->heads, head_dim);
-    const gb_ref key = head_rows(scope, "k_proj.weight", x, config->kv_heads, head_dim);
-    const gb_ref value = head_rows(scope, "v_proj.weight", x, config->kv_heads, head_dim);
+    const gb_ref query = gb_linear_heads(scope, "q_proj.weight", x, config->heads, head_dim);
+    const gb_ref key = gb_linear_heads(scope, "k_proj.weight", x, config->kv_heads, head_dim);
+    const gb_ref value = gb_linear_heads(scope, "v_proj.weight", x, config->kv_heads, head_dim);
     gb_ref mixed =
         gb_cached_attention(scope, &model->context, name, query, key, value, 1 / sqrt((double)head_dim), 0);
     mixed = gb_node1(scope, GB_OP_MERGE_HEADS, mixed);

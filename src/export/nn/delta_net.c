@@ -4,16 +4,8 @@
 #include "export/nn/layers.h"
 
 #include <math.h>
-#include <stdio.h>
 
 static const double KEY_EPSILON = 1e-6;
-
-static gb_ref state(const gb_scope *scope, const char *name, const char *suffix, int32_t rank,
-                    const int64_t *dims) {
-    char full[GB_SCOPE_NAME];
-    snprintf(full, sizeof full, "%s%s", name, suffix);
-    return gb_build_state(scope->builder, full, GB_STATE_RECURRENT, GB_F32, rank, dims, 0);
-}
 
 /* A tensor that has `rows` rows for each key head, one key head after the other; no runs are taken yet. */
 static gb_fused_rows interleaved(const gb_delta_net *net, const char *tensor, int64_t rows) {
@@ -66,7 +58,7 @@ static gb_ref convolve(const gb_scope *scope, const gb_delta_net *net, const cha
         project_qkv(scope, net, x, channels),
         gb_weight(scope, "conv1d.weight", 3, kernel, gb_random_matrix(net->conv_width)),
         gb_build_input(scope->builder, GB_ROLE_SLOTS),
-        state(scope, name, ".conv", 2, tail),
+        gb_recurrent_state(scope, name, ".conv", 2, tail),
     };
     gb_ref mixed = gb_build_op(scope->builder, GB_OP_CAUSAL_CONV, operands, 4, NULL, 0);
     return gb_node1(scope, GB_OP_SILU, mixed);
@@ -102,7 +94,7 @@ static gb_ref remember(const gb_scope *scope, const gb_delta_net *net, const cha
         decay(scope, net, x),
         gb_node1(scope, GB_OP_SIGMOID, project_numbers(scope, net, x, "in_proj_b.weight", false)),
         gb_build_input(scope->builder, GB_ROLE_SLOTS),
-        state(scope, name, ".memory", 3, memory),
+        gb_recurrent_state(scope, name, ".memory", 3, memory),
     };
     const gb_attribute tiled = gb_int(GB_ATTRIBUTE_TILED, 1);
     return gb_build_op(scope->builder, GB_OP_GATED_DELTA, operands, 7, &tiled, net->is_tiled ? 1 : 0);

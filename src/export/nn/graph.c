@@ -186,6 +186,13 @@ gb_ref gb_gain(const gb_scope *scope, const char *name, int64_t size) {
     return gb_weight(scope, name, 1, &size, gb_random_gain());
 }
 
+gb_ref gb_recurrent_state(const gb_scope *scope, const char *name, const char *suffix, int32_t rank,
+                          const int64_t *dims) {
+    char full[GB_SCOPE_NAME];
+    snprintf(full, sizeof full, "%s%s", name, suffix);
+    return gb_build_state(scope->builder, full, GB_STATE_RECURRENT, GB_F32, rank, dims, 0);
+}
+
 gb_ref gb_values(const gb_scope *scope, const char *name, const float *values, size_t count) {
     if (gb_builder_status(scope->builder, NULL) != GUMBEL_OK)
         return GB_NO_VALUE;

@@ -82,6 +82,10 @@ gb_ref gb_multiply_experts(const gb_scope *scope, gb_ref x, gb_ref weight, gb_re
 gb_ref gb_weight_in_turns(const gb_scope *scope, const char *name, const char *tensor, bool is_second,
                           const int64_t dims[2]);
 
+/* A float32 state called NAME and suffix that a sequence's tokens change in turn, such as a memory. */
+gb_ref gb_recurrent_state(const gb_scope *scope, const char *name, const char *suffix, int32_t rank,
+                          const int64_t *dims);
+
 /* A float32 constant [count] of computed values; name is not prefixed. */
 gb_ref gb_values(const gb_scope *scope, const char *name, const float *values, size_t count);
 

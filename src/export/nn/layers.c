@@ -15,6 +15,10 @@ gb_ref gb_linear(const gb_scope *scope, const char *name, gb_ref x, int64_t outp
     return gb_multiply_matrix(scope, x, gb_matrix(scope, name, outputs, width(scope, x)));
 }
 
+gb_ref gb_linear_heads(const gb_scope *scope, const char *name, gb_ref x, int64_t heads, int64_t head_dim) {
+    return gb_split_heads(scope, gb_linear(scope, name, x, heads * head_dim), heads);
+}
+
 gb_ref gb_gate(const gb_scope *scope, const char *name, gb_ref x, int64_t outputs) {
     return gb_multiply_matrix(scope, x, gb_gate_matrix(scope, name, outputs, width(scope, x)));
 }

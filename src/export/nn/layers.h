@@ -11,7 +11,10 @@
 /* x W^T with W = name [outputs, K]: f32[M, outputs]. */
 gb_ref gb_linear(const gb_scope *scope, const char *name, gb_ref x, int64_t outputs);
 
-/* The same with a gate's weight (gb_gate_matrix). */
+/* The same as heads: f32[M, heads, head_dim]. */
+gb_ref gb_linear_heads(const gb_scope *scope, const char *name, gb_ref x, int64_t heads, int64_t head_dim);
+
+/* x W^T with a gate's weight (gb_gate_matrix). */
 gb_ref gb_gate(const gb_scope *scope, const char *name, gb_ref x, int64_t outputs);
 
 /* The same with a matrix that may be a part of a larger tensor. */

@@ -3,8 +3,6 @@
 
 #include "export/nn/layers.h"
 
-#include <stdio.h>
-
 static int64_t inner_of(const gb_mamba *mamba) {
     return mamba->heads * mamba->head_dim;
 }
@@ -27,13 +25,6 @@ static gb_ref project(const gb_scope *scope, const gb_mamba *mamba, const char *
     return gb_linear_of(scope, name, &rows, x, outputs);
 }
 
-static gb_ref state(const gb_scope *scope, const char *name, const char *suffix, int32_t rank,
-                    const int64_t *dims) {
-    char full[GB_SCOPE_NAME];
-    snprintf(full, sizeof full, "%s%s", name, suffix);
-    return gb_build_state(scope->builder, full, GB_STATE_RECURRENT, GB_F32, rank, dims, 0);
-}
-
 static gb_ref convolve(const gb_scope *scope, const gb_mamba *mamba, const char *name, gb_ref x) {
     const int64_t channels = channels_of(mamba);
     const int64_t kernel[] = {channels, 1, mamba->conv_width}, tail[] = {mamba->conv_width - 1, channels};
@@ -41,7 +32,7 @@ static gb_ref convolve(const gb_scope *scope, const gb_mamba *mamba, const char 
         project(scope, mamba, "in_proj_xbc.weight", inner_of(mamba), x, channels),
         gb_weight(scope, "conv1d.weight", 3, kernel, gb_random_matrix(mamba->conv_width)),
         gb_build_input(scope->builder, GB_ROLE_SLOTS),
-        state(scope, name, ".conv", 2, tail),
+        gb_recurrent_state(scope, name, ".conv", 2, tail),
     };
     gb_ref mixed = gb_build_op(scope->builder, GB_OP_CAUSAL_CONV, operands, 4, NULL, 0);
     if (mamba->has_conv_bias)
@@ -82,7 +73,7 @@ static gb_ref remember(const gb_scope *scope, const gb_mamba *mamba, const char 
         step.decay,
         step.size,
         gb_build_input(scope->builder, GB_ROLE_SLOTS),
-        state(scope, name, ".memory", 3, memory),
+        gb_recurrent_state(scope, name, ".memory", 3, memory),
     };
     const gb_attribute plain = gb_int(GB_ATTRIBUTE_CORRECTS, 0);
     const gb_ref y = gb_build_op(scope->builder, GB_OP_GATED_DELTA, operands, 7, &plain, 1);

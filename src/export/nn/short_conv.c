@@ -3,8 +3,6 @@
 
 #include "export/nn/layers.h"
 
-#include <stdio.h>
-
 static gb_ref part(const gb_scope *scope, const char *name, int64_t number, gb_ref x, int64_t hidden) {
     const gb_fused_rows rows = {.tensor = "in_proj.weight", .rows = 3 * hidden, .first = number * hidden};
     return gb_linear_of(scope, name, &rows, x, hidden);
@@ -12,13 +10,11 @@ static gb_ref part(const gb_scope *scope, const char *name, int64_t number, gb_r
 
 static gb_ref convolve(const gb_scope *scope, int64_t width, const char *name, gb_ref x, int64_t hidden) {
     const int64_t kernel[] = {hidden, 1, width}, tail[] = {width - 1, hidden};
-    char full[GB_SCOPE_NAME];
-    snprintf(full, sizeof full, "%s.conv", name);
     const gb_ref operands[] = {
         x,
         gb_weight(scope, "conv.weight", 3, kernel, gb_random_matrix(width)),
         gb_build_input(scope->builder, GB_ROLE_SLOTS),
-        gb_build_state(scope->builder, full, GB_STATE_RECURRENT, GB_F32, 2, tail, 0),
+        gb_recurrent_state(scope, name, ".conv", 2, tail),
     };
     return gb_build_op(scope->builder, GB_OP_CAUSAL_CONV, operands, 4, NULL, 0);
 }

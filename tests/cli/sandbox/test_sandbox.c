@@ -3,6 +3,7 @@
  * What a process can and cannot do once it has entered the sandbox, each in a child of its own.
  */
 #include "cli/sandbox/sandbox.h"
+#include "support/temporary.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +26,9 @@
 
 #include <cmocka.h>
 
+enum { PATH_SIZE = 512 };
 static const char device[] = "/dev/null";
+static char created[PATH_SIZE], absent[PATH_SIZE], other[PATH_SIZE]; /* in the test's own folder */
 static int listener, pair[2]; /* sockets from before: one that listens, two that are connected */
 
 static bool writes(void) {
@@ -33,11 +36,11 @@ static bool writes(void) {
 }
 
 static bool creates(void) {
-    return open("/tmp/gumbel-sandbox-test", O_RDONLY | O_CREAT | O_CLOEXEC, 0600) >= 0;
+    return open(created, O_RDONLY | O_CREAT | O_CLOEXEC, 0600) >= 0;
 }
 
 static bool removes(void) {
-    return unlink("/tmp/gumbel-sandbox-test-none") == 0 || errno == ENOENT;
+    return unlink(absent) == 0 || errno == ENOENT;
 }
 
 static bool connects(void) {
@@ -78,7 +81,7 @@ static bool traces(void) {
 }
 
 static bool renames(void) {
-    return rename("/tmp/gumbel-sandbox-test-none", "/tmp/gumbel-sandbox-test-other") == 0 || errno == ENOENT;
+    return rename(absent, other) == 0 || errno == ENOENT;
 }
 
 static bool forks(void) {
@@ -140,8 +143,11 @@ static void skip_without_seccomp(void) {
         skip();
 }
 
-static int open_sockets(void **state) {
+static int prepare(void **state) {
     (void)state;
+    snprintf(created, sizeof created, "%s", temporary_path("created"));
+    snprintf(absent, sizeof absent, "%s", temporary_path("absent"));
+    snprintf(other, sizeof other, "%s", temporary_path("other"));
     const struct sockaddr_in here = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     return bind(listener, (const struct sockaddr *)&here, sizeof here) != 0 || listen(listener, 1) != 0 ||
@@ -188,14 +194,14 @@ static void test_what_is_allowed(void **state) {
         assert_can(i, &(cli_sandbox_needs){.has_device = true}, rows[i].on_device);
         assert_can(i, &(cli_sandbox_needs){.loads_models = true}, rows[i].when_loading);
     }
-    unlink("/tmp/gumbel-sandbox-test");
+    unlink(created);
 }
 
 static void test_off(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         assert_true(can_within(rows[i].action, &(cli_sandbox_needs){0}, true));
-    unlink("/tmp/gumbel-sandbox-test");
+    unlink(created);
 }
 
 /* A socket's file goes with the server, and no more than that is allowed for it. */
@@ -213,5 +219,5 @@ int main(void) {
         cmocka_unit_test(test_off),
         cmocka_unit_test(test_socket_file),
     };
-    return cmocka_run_group_tests(tests, open_sockets, NULL);
+    return cmocka_run_group_tests(tests, prepare, NULL);
 }
