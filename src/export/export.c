@@ -232,6 +232,8 @@ static gumbel_status read_text(export_job *job, gumbel_error *error) {
                job->text.token_count, vocab_size);
     if (job->text.token_count == 0)
         return GUMBEL_OK;
+    if (sampler_options(options).kind == GB_SAMPLER_FULL) /* others have no masks */
+        GB_TRY(gb_write_trie_section(vocab_size, &job->text, error));
     const gb_blob vocabulary = {job->text.tokenizer.data, job->text.tokenizer.size},
                   templates = {job->text.chat.data, job->text.chat.size};
     return gb_choose_reply_format(job->source.is_gguf ? NULL : job->source.directory, &templates, &vocabulary,
@@ -300,6 +302,7 @@ static gumbel_status finish_program(export_job *job, gumbel_error *error) {
     GB_TRY(gb_program_choose_packings(job->program, job->order, error));
     job->program->tokenizer = (gb_blob){job->text.tokenizer.data, job->text.tokenizer.size};
     job->program->chat = (gb_blob){job->text.chat.data, job->text.chat.size};
+    job->program->trie = (gb_blob){job->text.trie.data, job->text.trie.size};
     return GUMBEL_OK;
 }
 

@@ -262,6 +262,7 @@ typedef struct gb_program {
     gb_binding *inputs, *outputs;
     uint32_t value_count, node_count, region_count, constant_count, state_count, input_count, output_count;
     gb_blob tokenizer, chat;    /* of src/text's own formats */
+    gb_blob trie;               /* of the tokenizer's tokens; may be absent */
     uint32_t ranks;             /* that it is sharded over; 0: not (shard/shard.h) */
     uint8_t id[16];             /* hash of all sections and weights: names the program in session files */
     gb_file_map map;            /* the file, when it was read from one */

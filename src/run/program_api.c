@@ -16,6 +16,7 @@
 #include "run/prefill_chunk.h"
 #include "text/reply/use_format.h"
 #include "text/tokenizer/tokenizer.h"
+#include "text/trie/tokenizer_trie.h"
 
 #include <string.h>
 
@@ -162,6 +163,7 @@ gumbel_status gumbel_tokenizer_create(const gumbel_program *program, gumbel_toke
                        "the program has no tokenizer (exported from a checkpoint without tokenizer.json)");
     GB_TRY(gb_tokenizer_create(&graph->tokenizer, &graph->chat, tokenizer, error));
     gb_tokenizer_allow_ids(*tokenizer, (uint32_t)graph->metadata.vocab_size);
+    gb_tokenizer_use_trie(*tokenizer, &graph->trie);
     const char *reply_format = graph->metadata.reply_format;
     if (!*reply_format)
         return GUMBEL_OK;

@@ -21,7 +21,8 @@ static stretch section_of(const program_file *file, uint32_t kind) {
 /* Sections are as likely as others, whatever their size. */
 static stretch any_section(const program_file *file, random_source *source) {
     static const uint32_t kinds[] = {GB_SECTION_GRAPH,     GB_SECTION_GRAPH, GB_SECTION_METADATA,
-                                     GB_SECTION_TOKENIZER, GB_SECTION_CHAT,  GB_SECTION_WEIGHTS};
+                                     GB_SECTION_TOKENIZER, GB_SECTION_CHAT,  GB_SECTION_TRIE,
+                                     GB_SECTION_WEIGHTS};
     return section_of(file, kinds[random_below(source, sizeof kinds / sizeof *kinds)]);
 }
 

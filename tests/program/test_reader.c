@@ -144,7 +144,8 @@ static void rule_F8_section_checksums(void **state) {
     } sections[] = {{GB_SECTION_METADATA, "checksum of the section metadata"},
                     {GB_SECTION_GRAPH, "checksum of the section graph"},
                     {GB_SECTION_TOKENIZER, "checksum of the section tokenizer"},
-                    {GB_SECTION_CHAT, "checksum of the section chat"}};
+                    {GB_SECTION_CHAT, "checksum of the section chat"},
+                    {GB_SECTION_TRIE, "checksum of the section trie"}};
     for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
         program_file file = copy_program_file(&valid, 0);
         file.bytes[gb_get_u64(section_entry(&file, sections[i].kind) + GB_ENTRY_OFFSET) + 9] ^= 4;

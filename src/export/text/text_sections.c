@@ -9,6 +9,7 @@
 #include "text/base/utf8.h"
 #include "text/chat/chat_render.h"
 #include "text/tokenizer/tokenizer.h"
+#include "text/trie/tokenizer_trie.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -161,7 +162,22 @@ gumbel_status gb_read_gguf_text_sections(const gb_gguf *file, const char *path, 
                   error);
 }
 
+gumbel_status gb_write_trie_section(uint64_t vocab_size, gb_text_sections *sections, gumbel_error *error) {
+    gumbel_tokenizer *tokenizer;
+    if (sections->tokenizer.size == 0)
+        return GUMBEL_OK;
+    GB_TRY(make_tokenizer(sections, &tokenizer, error));
+    gb_tokenizer_allow_ids(tokenizer, (uint32_t)vocab_size);
+    const gumbel_status status = gb_write_tokenizer_trie(tokenizer, &sections->trie, error);
+    gumbel_tokenizer_destroy(tokenizer);
+    if (status != GUMBEL_ERROR_LIMIT)
+        return status;
+    gb_buffer_free(&sections->trie);
+    return GUMBEL_OK;
+}
+
 void gb_text_sections_free(gb_text_sections *sections) {
+    gb_buffer_free(&sections->trie);
     gb_buffer_free(&sections->tokenizer);
     gb_buffer_free(&sections->chat);
 }

@@ -37,5 +37,6 @@ bool gb_program_file_size(const gb_program *program, gb_file_size *size) {
     add_encoded(size, &graph, &has_failed);
     add_blob(size, program->tokenizer);
     add_blob(size, program->chat);
+    add_blob(size, program->trie);
     return !has_failed;
 }

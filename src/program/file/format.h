@@ -44,7 +44,8 @@ typedef enum gb_section_kind {
     GB_SECTION_WEIGHTS = 3,
     GB_SECTION_TOKENIZER = 4,
     GB_SECTION_CHAT = 5,
-    GB_SECTION_LIMIT = 6
+    GB_SECTION_TRIE = 6,
+    GB_SECTION_LIMIT = 7
 } gb_section_kind;
 
 /* A record: u16 tag, u16 flags, u32 length, then length bytes. */

@@ -28,8 +28,8 @@ typedef struct file_view {
 #define MAX_STRUCTURAL_BYTES (UINT64_C(1) << 30)
 
 static const char *section_name(uint32_t kind) {
-    static const char *const names[GB_SECTION_LIMIT] = {"",        "metadata",  "graph",
-                                                        "weights", "tokenizer", "chat"};
+    static const char *const names[GB_SECTION_LIMIT] = {"",          "metadata", "graph", "weights",
+                                                        "tokenizer", "chat",     "trie"};
     return kind < GB_SECTION_LIMIT ? names[kind] : "unknown";
 }
 
@@ -203,6 +203,7 @@ static gumbel_status read_program(const uint8_t *data, uint64_t size, gb_program
     GB_TRY(place_constants(&file, program, error));
     program->tokenizer = blob_of(&file, GB_SECTION_TOKENIZER);
     program->chat = blob_of(&file, GB_SECTION_CHAT);
+    program->trie = blob_of(&file, GB_SECTION_TRIE);
     return gb_program_verify(program, error);
 }
 

@@ -175,7 +175,7 @@ static void add_entry(gb_writer *writer, gb_section_kind kind, uint64_t offset, 
                       uint64_t checksum) {
     uint8_t *entry = writer->head + GB_HEADER_BYTES + writer->section_count++ * GB_ENTRY_BYTES;
     gb_put_u32(entry + GB_ENTRY_KIND, kind);
-    gb_put_u32(entry + GB_ENTRY_FLAGS, GB_ENTRY_REQUIRED);
+    gb_put_u32(entry + GB_ENTRY_FLAGS, kind == GB_SECTION_TRIE ? 0 : GB_ENTRY_REQUIRED);
     gb_put_u64(entry + GB_ENTRY_OFFSET, offset);
     gb_put_u64(entry + GB_ENTRY_SIZE, size);
     gb_put_u64(entry + GB_ENTRY_CHECKSUM, checksum);
@@ -211,7 +211,8 @@ static gumbel_status write_sections(gb_writer *writer, gumbel_error *error) {
     gb_encode_graph(program, &graph);
     GB_TRY(write_encoded(writer, GB_SECTION_GRAPH, &graph, error));
     GB_TRY(write_blob(writer, GB_SECTION_TOKENIZER, program->tokenizer, error));
-    return write_blob(writer, GB_SECTION_CHAT, program->chat, error);
+    GB_TRY(write_blob(writer, GB_SECTION_CHAT, program->chat, error));
+    return write_blob(writer, GB_SECTION_TRIE, program->trie, error);
 }
 
 /* The header and, in program, the id. The table is complete. */

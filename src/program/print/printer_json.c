@@ -128,6 +128,7 @@ static void put_memory(json_printer *json, uint64_t scratch_bytes) {
         put_uint_field(json, "scratch", scratch_bytes);
     put_uint_field(json, "tokenizer", program->tokenizer.size);
     put_uint_field(json, "chat", program->chat.size);
+    put_uint_field(json, "token_trie", program->trie.size);
     close_bracket(json, "}");
 }
 

@@ -37,7 +37,7 @@ gumbel_status gb_write_tokenizer_trie(const gumbel_tokenizer *tokenizer, gb_byte
     return status;
 }
 
-static gumbel_status create(const gumbel_tokenizer *tokenizer, gb_token_trie **trie, gumbel_error *error) {
+static gumbel_status make(const gumbel_tokenizer *tokenizer, gb_token_trie **trie, gumbel_error *error) {
     gb_byte_buffer section = {0};
     *trie = NULL;
     gumbel_status status = gb_write_tokenizer_trie(tokenizer, &section, error);
@@ -48,6 +48,30 @@ static gumbel_status create(const gumbel_tokenizer *tokenizer, gb_token_trie **t
     else
         gb_buffer_free(&section);
     return status;
+}
+
+static gumbel_status open_stored(const gumbel_tokenizer *tokenizer, gb_token_trie **trie,
+                                 gumbel_error *error) {
+    const gb_blob *stored = &tokenizer->trie->stored;
+    GB_TRY(gb_token_trie_open(stored->data, (size_t)stored->size, trie, error));
+    const uint32_t count = (*trie)->token_count;
+    if (count == tokenizer->id_limit)
+        return GUMBEL_OK;
+    gb_token_trie_destroy(*trie);
+    *trie = NULL;
+    return gb_fail(error, GUMBEL_ERROR_FORMAT, "token trie: it has %u tokens, the tokenizer %u", count,
+                   tokenizer->id_limit);
+}
+
+static gumbel_status create(const gumbel_tokenizer *tokenizer, gb_token_trie **trie, gumbel_error *error) {
+    if (!tokenizer->trie->stored.data)
+        return make(tokenizer, trie, error);
+    const gumbel_status status = open_stored(tokenizer, trie, error);
+    return status == GUMBEL_ERROR_UNSUPPORTED ? make(tokenizer, trie, error) : status;
+}
+
+void gb_tokenizer_use_trie(gumbel_tokenizer *tokenizer, const gb_blob *stored) {
+    tokenizer->trie->stored = *stored;
 }
 
 /* Of two threads that make it at once one keeps its own, the other takes that. */

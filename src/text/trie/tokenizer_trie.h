@@ -14,8 +14,13 @@
 gumbel_status gb_write_tokenizer_trie(const gumbel_tokenizer *tokenizer, gb_byte_buffer *section,
                                       gumbel_error *error);
 
-/* The trie, which lives as long as the tokenizer; made by the first call. Thread-safe. Errors: LIMIT, MEMORY.
- */
+/* Has the trie opened from what was stored, which must outlive the tokenizer; data NULL: it is made. Called
+ * before anything asks for it. */
+void gb_tokenizer_use_trie(gumbel_tokenizer *tokenizer, const gb_blob *stored);
+
+/* The trie, which lives as long as the tokenizer; opened or made by the first call. What another version of
+ * the trie's format stored is made anew. Thread-safe. Errors: FORMAT (what was stored is damaged, or of other
+ * tokens), LIMIT, MEMORY. */
 gumbel_status gb_tokenizer_trie(const gumbel_tokenizer *tokenizer, const gb_token_trie **trie,
                                 gumbel_error *error);
 

@@ -30,9 +30,11 @@ static program_file read_whole(const char *path) {
 
 program_file program_file_of(gb_program *program) {
     static const uint8_t tokenizer[] = "a tokenizer", chat[] = "a chat section";
+    static const uint8_t trie[] = "the trie section";
     const char *path = temporary_path("tiny.gumbel");
     program->tokenizer = (gb_blob){tokenizer, sizeof tokenizer};
     program->chat = (gb_blob){chat, sizeof chat};
+    program->trie = (gb_blob){trie, sizeof trie};
     gumbel_error error;
     if (tiny_program_write(program, path, &error) != GUMBEL_OK)
         fail_msg("%s", error.message);
