@@ -68,6 +68,60 @@ static void test_refused(void **state) {
     check_refused(all, 77, NULL, GUMBEL_ERROR_ARGUMENT, "expression 77 is none");
 }
 
+/* `count` differences of up to 100 lower-case letters and a word; all are equal, or the word has their
+ * number. */
+static gb_expression make_differences(gb_expressions *all, uint32_t count, bool are_equal) {
+    gb_expression items[40];
+    for (uint32_t i = 0; i < count; i++) {
+        const char word[] = {'o', 'k', (char)('a' + (are_equal ? 0 : i % 26)), (char)('a' + i / 26 % 2)};
+        const gb_expression letter = gb_express_characters(all, &(gb_character_range){'a', 'z'}, 1);
+        const gb_expression letters = gb_express_repeat(all, letter, 0, 100);
+        items[i] = gb_express_except(all, letters, gb_express_bytes(all, word, are_equal ? 2 : 4));
+    }
+    return gb_express_sequence(all, items, count);
+}
+
+/* Equal differences are compiled once: they take less work than those that differ. */
+static void test_equal_products(void **state) {
+    (void)state;
+    const gb_grammar_limits limits = {.work = 20000};
+    gb_grammar *grammar;
+    gumbel_error error;
+    gb_expressions *all = gb_expressions_create();
+    check_refused(all, make_differences(all, 40, false), &limits, GUMBEL_ERROR_LIMIT, "too much work");
+    all = gb_expressions_create();
+    assert_ok(gb_grammar_compile(all, make_differences(all, 40, true), &limits, &grammar, &error), &error);
+    gb_expressions_destroy(all);
+    gb_grammar_destroy(grammar);
+}
+
+/* Each has one part that another lacks, or the same parts in another order. */
+static void test_products_alike(void **state) {
+    (void)state;
+    gb_expressions *all = gb_expressions_create();
+    const gb_expression letters =
+        gb_express_repeat(all, gb_express_characters(all, &(gb_character_range){'a', 'z'}, 1), 1, GB_NO_END);
+    gb_expression items[10];
+    for (int i = 0; i < 2; i++) {
+        const gb_expression no = gb_express_bytes(all, "no", 2), on = gb_express_bytes(all, "on", 2);
+        const gb_expression either = gb_express_choice(all, (gb_expression[]){no, on}, 2);
+        items[i * 5] = gb_express_except(all, letters, no);
+        items[i * 5 + 1] = gb_express_except(all, letters, on);
+        items[i * 5 + 2] = gb_express_except(all, either, on);
+        items[i * 5 + 3] = gb_express_both(all, either, on);
+        items[i * 5 + 4] = gb_express_both(all, gb_express_repeat(all, on, 1, 2), letters);
+    }
+    for (int i = 0; i < 10; i++)
+        items[i] = gb_express_sequence(all, (gb_expression[]){items[i], gb_express_bytes(all, ",", 1)}, 2);
+    gb_grammar *grammar = compile_and_free(all, gb_express_sequence(all, items, 10));
+    assert_true(accepts_bytes(grammar, "on,no,no,on,onon,on,no,no,on,on,", 32));
+    assert_false(accepts_bytes(grammar, "on,no,no,on,onon,no,no,no,on,on,", 32));
+    assert_false(accepts_bytes(grammar, "on,no,no,on,onon,on,on,no,on,on,", 32));
+    assert_false(accepts_bytes(grammar, "on,no,no,on,onon,on,no,on,on,on,", 32));
+    assert_false(accepts_bytes(grammar, "on,no,no,on,onon,on,no,no,no,on,", 32));
+    gb_grammar_destroy(grammar);
+}
+
 static void test_expression_errors(void **state) {
     (void)state;
     gumbel_error error;
@@ -301,6 +355,8 @@ static void test_no_memory(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_left_recursion),
                                        cmocka_unit_test(test_refused),
+                                       cmocka_unit_test(test_equal_products),
+                                       cmocka_unit_test(test_products_alike),
                                        cmocka_unit_test(test_expression_errors),
                                        cmocka_unit_test(test_limits),
                                        cmocka_unit_test(test_json),

@@ -2,6 +2,7 @@
 #include "grammar/compile/compiler.h"
 
 #include "base/memory.h"
+#include "grammar/compile/equal.h"
 #include "grammar/compile/grammar.h"
 #include "grammar/match/match_cache.h"
 
@@ -78,6 +79,7 @@ gumbel_status gb_grammar_compile(const gb_expressions *expressions, gb_expressio
     for (size_t i = 0; i < compiler.dfa_count; i++)
         gb_dfa_free(&compiler.dfas[i]);
     gb_free(compiler.dfas);
+    gb_equals_free(&compiler.equals);
     gb_free(compiler.facts);
     if (compiler.error.status == GUMBEL_OK) {
         *grammar = made;

@@ -8,6 +8,7 @@
 #include "grammar/compile/automaton.h"
 #include "grammar/compile/dfa.h"
 #include "grammar/grammar.h"
+#include "grammar/match/intern.h"
 
 /* Of an expression. */
 enum {
@@ -27,12 +28,23 @@ typedef struct gb_facts {
     gb_expression repeat;   /* the operand whose units dfa counts; 0: none */
 } gb_facts;
 
+/* What equal.h has found; starts zeroed. */
+typedef struct gb_equals {
+    uint32_t *numbers;     /* of expressions, + 1; 0: not found yet */
+    gb_intern_table table; /* of what they are made of */
+    gb_expression *firsts; /* by number */
+    size_t first_capacity;
+    uint32_t *words; /* of one expression */
+    size_t word_count, word_capacity;
+} gb_equals;
+
 typedef struct gb_compiler {
     const gb_expressions *expressions;
     gb_grammar_limits limits;
     gb_facts *facts; /* of each expression */
     gb_dfa *dfas;
     size_t dfa_count, dfa_capacity;
+    gb_equals equals;
     uint64_t work;
     gumbel_error error; /* status GUMBEL_OK: none */
 } gb_compiler;
@@ -56,7 +68,8 @@ void gb_find_reachable(gb_compiler *compiler, gb_expression root);
 /* Finds the other facts, and with them the automata of intersections and differences. */
 void gb_find_facts(gb_compiler *compiler);
 
-/* Makes the automaton of an intersection or difference, which is regular, and its facts but for `flags`. */
+/* Makes the automaton of an intersection or difference, which is regular, and its facts but for `flags`,
+ * unless an equal one has them. */
 void gb_make_product(gb_compiler *compiler, gb_expression expression);
 
 /* Its automaton without counts, or that of the items of GB_NODE_DISTINCT; made if need be, NULL after an

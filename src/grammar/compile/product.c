@@ -5,6 +5,7 @@
  */
 #include "base/memory.h"
 #include "grammar/compile/compiler.h"
+#include "grammar/compile/equal.h"
 #include "grammar/compile/lengths.h"
 
 #include <string.h>
@@ -124,19 +125,29 @@ static uint32_t write_out(gb_compiler *compiler, const gb_expression_node *node)
     return keep(compiler, &dfa);
 }
 
-void gb_make_product(gb_compiler *compiler, gb_expression expression) {
+static void make(gb_compiler *compiler, gb_expression expression) {
     const gb_expression_node *node = &compiler->expressions->nodes[expression];
+    gb_facts *facts = &compiler->facts[expression];
     gb_dfa dfa = {0};
     const gb_expression repeat = count_operand(compiler, node, &dfa);
     const uint32_t number = repeat ? keep(compiler, &dfa) : write_out(compiler, node);
-    compiler->facts[expression].repeat = number ? repeat : 0;
-    compiler->facts[expression].dfa = number;
-    compiler->facts[expression].flat_dfa = repeat ? 0 : number;
+    facts->repeat = number ? repeat : 0;
+    facts->dfa = number;
+    facts->flat_dfa = repeat ? 0 : number;
+}
+
+void gb_make_product(gb_compiler *compiler, gb_expression expression) {
+    const gb_expression first = gb_first_equal(compiler, expression);
+    const gb_facts *found = &compiler->facts[first];
+    if (!found->dfa && compiler->error.status == GUMBEL_OK)
+        make(compiler, first);
+    compiler->facts[expression].repeat = found->repeat;
+    compiler->facts[expression].dfa = found->dfa;
 }
 
 const gb_dfa *gb_flat_product(gb_compiler *compiler, gb_expression expression) {
-    gb_facts *facts = &compiler->facts[expression];
-    if (!facts->flat_dfa)
+    gb_facts *facts = &compiler->facts[gb_first_equal(compiler, expression)];
+    if (!facts->flat_dfa && compiler->error.status == GUMBEL_OK)
         facts->flat_dfa = write_out(compiler, &compiler->expressions->nodes[expression]);
     return compiler->error.status == GUMBEL_OK ? &compiler->dfas[facts->flat_dfa - 1] : NULL;
 }

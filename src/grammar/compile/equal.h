@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Expressions that are built alike. A reader makes the same one again for each place where it stands; what
+ * takes long is found once for all of them.
+ */
+#ifndef GUMBEL_GRAMMAR_COMPILE_EQUAL_H
+#define GUMBEL_GRAMMAR_COMPILE_EQUAL_H
+
+#include "grammar/compile/compiler.h"
+
+/* The first that was asked for of those that are built like this one, of equal items and the same rules;
+ * itself where there is none, and after an error, which the compiler has. */
+gb_expression gb_first_equal(gb_compiler *compiler, gb_expression expression);
+
+void gb_equals_free(gb_equals *equals);
+
+#endif
