@@ -118,7 +118,7 @@ static uint32_t number_of(gb_compiler *compiler, gb_expression expression) {
     return compiler->equals.numbers[expression];
 }
 
-gb_expression gb_first_equal(gb_compiler *compiler, gb_expression expression) {
+gb_expression gb_first_alike(gb_compiler *compiler, gb_expression expression) {
     gb_equals *equals = &compiler->equals;
     if (!equals->numbers)
         equals->numbers = gb_allocate(compiler->expressions->node_count, sizeof *equals->numbers);

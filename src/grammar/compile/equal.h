@@ -10,7 +10,7 @@
 
 /* The first that was asked for of those that are built like this one, of equal items and the same rules;
  * itself where there is none, and after an error, which the compiler has. */
-gb_expression gb_first_equal(gb_compiler *compiler, gb_expression expression);
+gb_expression gb_first_alike(gb_compiler *compiler, gb_expression expression);
 
 void gb_equals_free(gb_equals *equals);
 

@@ -137,7 +137,7 @@ static void make(gb_compiler *compiler, gb_expression expression) {
 }
 
 void gb_make_product(gb_compiler *compiler, gb_expression expression) {
-    const gb_expression first = gb_first_equal(compiler, expression);
+    const gb_expression first = gb_first_alike(compiler, expression);
     const gb_facts *found = &compiler->facts[first];
     if (!found->dfa && compiler->error.status == GUMBEL_OK)
         make(compiler, first);
@@ -146,7 +146,7 @@ void gb_make_product(gb_compiler *compiler, gb_expression expression) {
 }
 
 const gb_dfa *gb_flat_product(gb_compiler *compiler, gb_expression expression) {
-    gb_facts *facts = &compiler->facts[gb_first_equal(compiler, expression)];
+    gb_facts *facts = &compiler->facts[gb_first_alike(compiler, expression)];
     if (!facts->flat_dfa && compiler->error.status == GUMBEL_OK)
         facts->flat_dfa = write_out(compiler, &compiler->expressions->nodes[expression]);
     return compiler->error.status == GUMBEL_OK ? &compiler->dfas[facts->flat_dfa - 1] : NULL;
