@@ -387,6 +387,29 @@ static void inputs_advance_on_both_sides(void **unused) {
     try_program("qwen.json");
 }
 
+/* ---- Parts --------------------------------------------------------------------------------------------- */
+
+/* Parts as short as a token and as long as the masks of many rows, with words between them that stay. */
+static void parts_arrive(void **unused) {
+    (void)unused;
+    enum { WORDS = 300007, LONGEST = 270000 };
+    static const gb_cuda_parts parts = {3, {1, 5, 5 + LONGEST + 2}, {3, LONGEST, 1025}};
+    static uint32_t found[WORDS], expected[WORDS];
+    uint64_t random = 7;
+    void *pinned;
+    uint32_t *device = device_copy(expected, sizeof expected);
+    assert_ok(gb_cuda_allocate_pinned(sizeof found, "parts", &pinned, &error), &error);
+    for (size_t i = 0; i < WORDS; i++)
+        ((uint32_t *)pinned)[i] = next_random(&random);
+    for (size_t p = 0; p < parts.count; p++)
+        memcpy(expected + parts.first[p], (uint32_t *)pinned + parts.first[p], 4 * (size_t)parts.words[p]);
+    gb_cuda_fetch_inputs(&parts, pinned, device, NULL);
+    fetch(device, found, sizeof found);
+    assert_memory_equal(found, expected, sizeof found);
+    gb_cuda_free_pinned(pinned);
+    gb_cuda_free(device);
+}
+
 int main(void) {
     need_device();
     const struct CMUnitTest tests[] = {
@@ -398,6 +421,7 @@ int main(void) {
         cmocka_unit_test(versions_go_round),
         cmocka_unit_test(stops_leave_versions),
         cmocka_unit_test(inputs_advance_on_both_sides),
+        cmocka_unit_test(parts_arrive),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,13 +4,17 @@
 
 using namespace gb_cuda;
 
-enum { THREADS = 128 };
+enum {
+    THREADS = 128,
+    BLOCK_WORDS = 8 * THREADS, /* of a part, for each of its blocks: a read of the host's memory takes long */
+    MOST_BLOCKS = 64           /* enough reads under way to fill the link */
+};
 
-/* A block a part. */
+/* Some blocks a part. */
 static __global__ void fetch_inputs(gb_cuda_parts parts, const volatile uint32_t *from, uint32_t *to) {
     wait_for_earlier();
     const uint32_t first = parts.first[blockIdx.x], words = parts.words[blockIdx.x];
-    for (uint32_t i = threadIdx.x; i < words; i += THREADS)
+    for (uint32_t i = blockIdx.y * THREADS + threadIdx.x; i < words; i += gridDim.y * THREADS)
         to[first + i] = from[first + i];
 }
 
@@ -61,8 +65,18 @@ static __global__ void post_results(GB_GRID_CONSTANT gb_cuda_post h) {
             advance_row(h.advance, row);
 }
 
+/* As many as the longest part keeps busy: masks have 32 KB a row, all else a word or a few. */
+static unsigned blocks_of_part(const gb_cuda_parts &parts) {
+    uint32_t longest = 1;
+    for (uint32_t i = 0; i < parts.count; i++)
+        longest = parts.words[i] > longest ? parts.words[i] : longest;
+    const uint32_t blocks = (longest + BLOCK_WORDS - 1) / BLOCK_WORDS;
+    return blocks < MOST_BLOCKS ? blocks : (uint32_t)MOST_BLOCKS;
+}
+
 void gb_cuda_fetch_inputs(const gb_cuda_parts *parts, const void *from, void *to, cudaStream_t stream) {
-    run_alone(stream, "fetch_inputs", fetch_inputs, parts->count, THREADS, *parts,
+    const dim3 grid(parts->count, blocks_of_part(*parts));
+    run_alone(stream, "fetch_inputs", fetch_inputs, grid, THREADS, *parts,
               static_cast<const volatile uint32_t *>(from), static_cast<uint32_t *>(to));
 }
 
