@@ -33,6 +33,35 @@ static void test_not(void **state) {
     CHECK_SCHEMAS(cases, NULL);
 }
 
+/* Members that are required and have a schema; branches of which others are a part. */
+static void test_required(void **state) {
+    (void)state;
+    static const schema_case cases[] = {
+        {"{'not':{'required':['a'],'properties':{'a':{'type':'integer'}}}}",
+         {"{}", "{'a':'x'}", "{'b':1}", "{'a':'x','b':1}"},
+         {"1", "{'a':1}", "{'a':1,'b':1}"}},
+        {"{'not':{'required':['a','b'],'properties':{'a':{'const':1},'c':{'const':2}}}}",
+         {"{}", "{'a':1}", "{'a':2,'b':1}", "{'a':1,'b':1,'c':1}"},
+         {"[]", "{'a':1,'b':1}", "{'a':1,'b':1,'c':2}"}},
+        {"{'not':{'required':['a'],'properties':{'a':{'const':1}},'dependentRequired':{'a':['b']}}}",
+         {"{}", "{'a':1}", "{'a':2,'b':1}"},
+         {"{'a':1,'b':1}"}},
+        {"{'oneOf':[{'required':['a'],'properties':{'a':{'type':'string'}}},{'required':['b'],'properties':{'"
+         "b':"
+         "{'type':'string'}}},{'required':['c']}],'type':'object'}",
+         {"{'a':''}", "{'a':'','b':1}", "{'c':1}", "{'a':1,'b':''}", "{'a':1,'b':1,'c':1}"},
+         {"{}", "{'a':1}", "{'a':'','b':''}", "{'a':'','c':1}", "{'b':'','c':1}"}},
+        {"{'type':'object','allOf':[{'anyOf':[{'$ref':'#/$defs/a'},{'$ref':'#/$defs/"
+         "b'}]},{'anyOf':[{'$ref':'#/"
+         "$defs/b'},{'$ref':'#/$defs/a'}]},{'oneOf':[{'$ref':'#/$defs/a'},{'$ref':'#/$defs/"
+         "b'}]}],'$defs':{'a':{"
+         "'required':['a']},'b':{'required':['b']}}}",
+         {"{'a':1}", "{'b':1}"},
+         {"{}", "{'a':1,'b':1}"}},
+    };
+    CHECK_SCHEMAS(cases, NULL);
+}
+
 /* Some have no value, though as read before they had. */
 static void test_nothing(void **state) {
     (void)state;
@@ -85,7 +114,7 @@ static void test_refused(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_not), cmocka_unit_test(test_nothing),
-                                       cmocka_unit_test(test_refused)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_not), cmocka_unit_test(test_required),
+                                       cmocka_unit_test(test_nothing), cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

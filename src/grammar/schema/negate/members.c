@@ -22,7 +22,26 @@ static json_t *with_some_member(json_t *names, json_t *value) {
     return NULL;
 }
 
-/* One of the members is missing. */
+/* What the member must not be, where the schema itself requires it: missing it breaks that as well. */
+static const json_t *required_property(const json_t *schema, const json_t *required, const char *name) {
+    const json_t *property = json_object_get(json_object_get(schema, "properties"), name);
+    return json_object_get(schema, "required") == required ? property : NULL;
+}
+
+/* The names of a list as an object's, which finds one of many at once. */
+static json_t *set_of_names(const json_t *names) {
+    json_t *set = json_object();
+    for (size_t i = 0; set && i < json_array_size(names); i++) {
+        const char *name = json_string_value(json_array_get(names, i));
+        if (name && json_object_set_new(set, name, json_true()) != 0) {
+            json_decref(set);
+            return NULL;
+        }
+    }
+    return set;
+}
+
+/* One of the members is missing, or there and not as the schema's `properties` ask. */
 json_t *gb_negate_required(gb_negation *at, const json_t *schema, const char *key, json_t *value) {
     if (!json_is_array(value))
         return gb_refuse_negation(at, schema, key, value);
@@ -31,24 +50,29 @@ json_t *gb_negate_required(gb_negation *at, const json_t *schema, const char *ke
         const char *name = json_string_value(json_array_get(value, i));
         if (!name)
             gb_schema_fail(at->reader, schema, key, GUMBEL_ERROR_FORMAT, "expected a list of strings");
-        parts = gb_append_value(
-            parts, name ? json_pack("{s:s, s:{s:b}}", "type", "object", "properties", name, 0) : NULL);
+        const json_t *property = name ? required_property(schema, value, name) : NULL;
+        json_t *negated = property ? gb_negate_later(property) : json_false();
+        parts = gb_append_value(parts, name && negated ? json_pack("{s:s, s:{s:o}}", "type", "object",
+                                                                   "properties", name, negated)
+                                                       : NULL);
     }
     return gb_any_of(parts);
 }
 
-/* One of the members is there and does not satisfy its schema. */
+/* One of the members is there and does not satisfy its schema, but for those that are required. */
 json_t *gb_negate_properties(gb_negation *at, const json_t *schema, const char *key, json_t *value) {
-    (void)at;
-    json_t *parts = json_array(), *member;
+    json_t *required = set_of_names(json_object_get(schema, "required"));
+    json_t *parts = required ? json_array() : NULL, *member;
     const char *name;
-    (void)schema;
+    (void)at;
     (void)key;
     json_object_foreach(value, name, member) {
+        if (!parts || json_object_get(required, name))
+            continue;
         json_t *negated = gb_negate_later(member);
-        if (!(parts = gb_append_value(parts, negated ? with_member(name, negated) : NULL)))
-            break;
+        parts = gb_append_value(parts, negated ? with_member(name, negated) : NULL);
     }
+    json_decref(required);
     return gb_any_of(parts);
 }
 
