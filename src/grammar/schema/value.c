@@ -6,20 +6,14 @@
 #include "grammar/schema/alternatives/candidates.h"
 #include "grammar/schema/alternatives/listed.h"
 #include "grammar/schema/composite/composite.h"
-#include "grammar/schema/negate/negate.h"
 #include "grammar/schema/number/number.h"
-#include "grammar/schema/reader/keywords.h"
 #include "grammar/schema/reader/place.h"
 #include "grammar/schema/reader/types.h"
-#include "grammar/schema/rewrite/honoured.h"
-#include "grammar/schema/rewrite/made.h"
 #include "grammar/schema/rewrite/rewrite.h"
+#include "grammar/schema/rewrite/target.h"
 #include "grammar/schema/string/json_string.h"
 
 #include <stdio.h>
-#include <string.h>
-
-enum { MOST_HOPS = 100 }; /* of a $ref to a $ref */
 
 static bool is_excluded(gb_schema_reader *reader, const gb_terms *terms, const json_t *value) {
     for (size_t i = 0; i < terms->count; i++)
@@ -135,35 +129,10 @@ static gb_expression express_new(gb_schema_reader *reader, const gb_terms *terms
     return value;
 }
 
-/* Whether the keyword is all that the schema asks. */
-static bool asks_only(const gb_schema_reader *reader, const json_t *schema, const char *keyword) {
-    const char *key;
-    json_t *value;
-    json_object_foreach(gb_mutable(schema), key, value) {
-        const gb_keyword_kind kind = gb_keyword_kind_of(reader, key);
-        if (kind != GB_KEYWORD_ANNOTATION && kind != GB_KEYWORD_PLACE && strcmp(key, keyword) != 0)
-            return false;
-    }
-    return json_object_get(schema, keyword) != NULL;
-}
-
-/* What the schema stands for, without another thing asked; NULL on an error, itself for no other one. */
-static const json_t *target_of(gb_schema_reader *reader, const json_t *schema) {
-    if (asks_only(reader, schema, GB_NEGATED))
-        return gb_negated(reader, json_object_get(schema, GB_NEGATED));
-    const json_t *target =
-        asks_only(reader, schema, "$ref") ? gb_schema_refer(reader, schema, "$ref") : schema;
-    return target ? gb_honoured(reader, target) : NULL;
-}
-
 /* Adds the terms, what they refer to in their place: the same schemas under one key are expressed once. */
 static bool add_targets(gb_schema_reader *reader, const gb_terms *terms, gb_terms *targets) {
     for (size_t i = 0; i < terms->count; i++) {
-        const json_t *schema = gb_honoured(reader, terms->items[i]), *last = NULL;
-        for (int hops = 0; schema && schema != last && hops < MOST_HOPS; hops++) {
-            last = schema;
-            schema = target_of(reader, schema);
-        }
+        const json_t *schema = gb_target(reader, terms->items[i]);
         if (!schema)
             return false;
         if (!json_is_true(schema) && !gb_terms_add(targets, schema))

@@ -209,11 +209,35 @@ static void test_bombs(void **state) {
                         "{'anyOf':[{'required':['a%d']},{'required':['b%d']}]},", 40, "true]}"),
                GUMBEL_ERROR_LIMIT, "alternatives");
     /* Lists of schemas of lists of schemas. */
-    check_bomb(repeated("{'$ref':'#/$defs/d0','$defs':{",
-                        "'d%d':{'anyOf':[{'$ref':'#/$defs/d%d'},{'$ref':'#/$defs/d%d','minimum':1}]},", 60,
-                        "'d60':{'type':'integer'}}}"),
-               GUMBEL_ERROR_LIMIT, "");
+    check_bomb(
+        repeated(
+            "{'$ref':'#/$defs/d0','$defs':{",
+            "'d%d':{'anyOf':[{'$ref':'#/$defs/d%d','multipleOf':2},{'$ref':'#/$defs/d%d','minimum':1}]},", 60,
+            "'d60':{'type':'integer'}}}"),
+        GUMBEL_ERROR_LIMIT, "");
     check_bomb(repeated("{'type':'string','pattern':'^x.{1,", "1000000", 1, "}$'}"), GUMBEL_ERROR_LIMIT, "");
+}
+
+static void check_small(gb_byte_buffer text) {
+    gumbel_error error = {0};
+    if (express(&text, &error) != GUMBEL_OK)
+        fail_msg("%s", error.message);
+    gb_buffer_free(&text);
+}
+
+/* Schemas with as many alternatives, nearly all of which have nothing that others do not have. */
+static void test_small(void **state) {
+    (void)state;
+    check_small(repeated("{'$ref':'#/$defs/d0','$defs':{",
+                         "'d%d':{'anyOf':[{'$ref':'#/$defs/d%d'},{'$ref':'#/$defs/d%d','minimum':1}]},", 60,
+                         "'d60':{'type':'integer'}}}"));
+    check_small(repeated("{'type':'object','allOf':[",
+                         "{'anyOf':[{'required':['b']},{'required':['a%d']},{'required':['c']}]},", 40,
+                         "{'anyOf':[{'required':['b']},{'required':['c']}]}]}"));
+    check_small(repeated("{'required':['a'],'properties':{'a':{'type':'integer'}},'allOf':[",
+                         "{'if':{'properties':{'a':{'const':%d}},'required':['a']},"
+                         "'then':{'anyOf':[{'required':['x']},{'required':['y']}]}},",
+                         12, "true]}"));
 }
 
 /* ---- Memory -------------------------------------------------------------------------------------------- */
@@ -314,9 +338,9 @@ static void test_large(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_wrong),  cmocka_unit_test(test_unsupported),
-                                       cmocka_unit_test(test_strict), cmocka_unit_test(test_options),
-                                       cmocka_unit_test(test_bombs),  cmocka_unit_test(test_no_memory),
-                                       cmocka_unit_test(test_large)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_wrong),     cmocka_unit_test(test_unsupported),
+                                       cmocka_unit_test(test_strict),    cmocka_unit_test(test_options),
+                                       cmocka_unit_test(test_bombs),     cmocka_unit_test(test_small),
+                                       cmocka_unit_test(test_no_memory), cmocka_unit_test(test_large)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,8 +59,9 @@ static bool are_disjoint(gb_schema_reader *reader, const gb_way *from, const jso
     gb_alternatives common = {0};
     const search any = {.reader = reader, .look = GB_LOOK_DEPTH, .is_any = true, .alternatives = &common};
     gb_way one = {0}, both = {0};
-    const bool is_followed = gb_way_take(reader, from, branches, a, &one) &&
-                             gb_way_take(reader, &one, branches, b, &both) && follow(&any, &both);
+    bool is_followed = gb_way_take(reader, from, branches, a, &one);
+    gb_terms_free(&one.left); /* what other ways have counts here */
+    is_followed = is_followed && gb_way_take(reader, &one, branches, b, &both) && follow(&any, &both);
     const bool is_disjoint = is_followed && common.count == 0;
     gb_way_free(&one);
     gb_way_free(&both);
@@ -93,9 +94,11 @@ static bool is_held_apart(const search *wanted, const char *keyword, const json_
 static bool follow_branch(const search *wanted, const gb_way *at, const json_t *branches, size_t index,
                           bool is_apart) {
     gb_way taken;
-    const bool is_followed = gb_way_take(wanted->reader, at, branches, index, &taken) &&
-                             (!is_apart || leave_out_others(wanted->reader, at, branches, index, &taken)) &&
-                             follow(wanted, &taken);
+    bool is_followed = gb_way_take(wanted->reader, at, branches, index, &taken) &&
+                       (!is_apart || leave_out_others(wanted->reader, at, branches, index, &taken));
+    for (size_t i = 0; is_followed && i < index; i++)
+        is_followed = gb_way_leave(wanted->reader, &taken, json_array_get(branches, i));
+    is_followed = is_followed && follow(wanted, &taken);
     gb_way_free(&taken);
     return is_followed;
 }
@@ -147,12 +150,31 @@ bool gb_find_alternatives(gb_schema_reader *reader, const gb_terms *terms, gb_al
     return start(&all, terms);
 }
 
-bool gb_has_alternative(gb_schema_reader *reader, const gb_terms *terms, unsigned look) {
+static bool look_for_one(gb_schema_reader *reader, const gb_terms *terms, unsigned look) {
     gb_alternatives alternatives = {0};
     const search any = {.reader = reader, .look = look, .is_any = true, .alternatives = &alternatives};
     const bool has_one = start(&any, terms) && alternatives.count > 0;
     gb_alternatives_free(&alternatives);
     return has_one;
+}
+
+bool gb_has_alternative(gb_schema_reader *reader, const gb_terms *terms, unsigned look) {
+    static const char looks[GB_LOOK_DEPTH + 1];
+    gb_terms key = {0};
+    uint32_t *known =
+        gb_terms_add_all(&key, terms) && gb_terms_add(&key, (const json_t *)(uintptr_t)&looks[look])
+            ? gb_terms_map_at(&reader->possible, &key)
+            : NULL;
+    uint32_t found = known ? *known : 0;
+    if (known && !found) {
+        found = look_for_one(reader, terms, look) ? 2 : 1;
+        known = gb_terms_map_at(&reader->possible, &key);
+    }
+    gb_terms_free(&key);
+    if (!known)
+        return gb_schema_no_memory(reader);
+    *known = found;
+    return found == 2 && !gb_schema_failed(reader);
 }
 
 void gb_alternatives_free(gb_alternatives *alternatives) {

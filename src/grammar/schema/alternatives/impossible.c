@@ -9,6 +9,8 @@
 #include "grammar/schema/reader/keywords.h"
 #include "grammar/schema/reader/types.h"
 
+enum { LOOKS_PER_STEP = 32 }; /* members in terms, which cost as much as a schema that is looked at */
+
 /* Takes the terms of a member or an item, and whether they could be found. */
 static bool is_part_impossible(gb_schema_reader *reader, gb_terms *terms, bool is_found, unsigned look) {
     const bool is_impossible = !is_found || !gb_has_alternative(reader, terms, look);
@@ -47,6 +49,7 @@ static bool is_array_impossible(gb_schema_reader *reader, const gb_terms *terms,
 
 static bool is_required_impossible(gb_schema_reader *reader, const gb_terms *terms, const json_t *required,
                                    unsigned look) {
+    reader->work += json_array_size(required) * terms->count / LOOKS_PER_STEP;
     for (size_t i = 0; i < json_array_size(required); i++) {
         const char *name = json_string_value(json_array_get(required, i));
         gb_terms member = {0};

@@ -4,24 +4,57 @@
 #include "grammar/schema/negate/negate.h"
 #include "grammar/schema/reader/keywords.h"
 #include "grammar/schema/reader/place.h"
-#include "grammar/schema/rewrite/honoured.h"
 #include "grammar/schema/rewrite/made.h"
 #include "grammar/schema/rewrite/rewrite.h"
+#include "grammar/schema/rewrite/target.h"
 
 void gb_way_free(gb_way *at) {
     gb_terms_free(&at->terms);
     gb_terms_free(&at->chosen);
+    gb_terms_free(&at->left);
+}
+
+/* Whether the value has a reference in it, which may mean another schema elsewhere. */
+static bool has_reference(const json_t *value) {
+    const char *key;
+    json_t *member;
+    bool has = json_object_get(value, "$ref") || json_object_get(value, "$dynamicRef");
+    json_object_foreach(gb_mutable(value), key, member) has = has || has_reference(member);
+    for (size_t i = 0; !has && i < json_array_size(value); i++)
+        has = has_reference(json_array_get(value, i));
+    return has;
+}
+
+static bool is_same(const json_t *branch, const json_t *term) {
+    return branch == term || (json_equal(gb_mutable(branch), gb_mutable(term)) && !has_reference(branch));
+}
+
+static bool has_same(const gb_terms *terms, const json_t *schema) {
+    for (size_t i = 0; i < terms->count; i++)
+        if (is_same(terms->items[i], schema))
+            return true;
+    return false;
 }
 
 bool gb_way_add(gb_schema_reader *reader, gb_way *at, const json_t *schema) {
-    if (!gb_expressions_go_on(reader->expressions, at->terms.count + 1))
+    if (!gb_expressions_go_on(reader->expressions, at->terms.count + at->left.count + 1) ||
+        !(schema = gb_target(reader, schema)))
         return false;
     if (json_is_boolean(schema))
         at->impossible |= json_is_false(schema);
     else if (!json_is_object(schema))
         gb_schema_fail(reader, schema, NULL, GUMBEL_ERROR_FORMAT,
                        "expected a schema: an object or a boolean");
-    else if ((schema = gb_honoured(reader, schema)) && !gb_terms_add(&at->terms, schema))
+    else if (has_same(&at->left, schema))
+        at->impossible = true;
+    else if (!gb_terms_add(&at->terms, schema))
+        gb_schema_no_memory(reader);
+    return !gb_schema_failed(reader);
+}
+
+bool gb_way_leave(gb_schema_reader *reader, gb_way *at, const json_t *branch) {
+    const json_t *schema = gb_target(reader, branch);
+    if (schema && json_is_object(schema) && !gb_terms_add(&at->left, schema))
         gb_schema_no_memory(reader);
     return !gb_schema_failed(reader);
 }
@@ -51,8 +84,8 @@ static bool add_all_of(gb_schema_reader *reader, gb_way *at, const json_t *schem
 
 bool gb_way_close(gb_schema_reader *reader, gb_way *at) {
     bool asserts;
-    for (size_t i = 0; i < at->terms.count; i++) {
-        const json_t *schema = at->terms.items[i];
+    for (; at->closed < at->terms.count && !at->impossible; at->closed++) {
+        const json_t *schema = at->terms.items[at->closed];
         gb_terms made = {0};
         bool is_added = gb_schema_work(reader, schema) && gb_check_keywords(reader, schema, &asserts) &&
                         add_references(reader, at, schema) && add_all_of(reader, at, schema) &&
@@ -66,28 +99,12 @@ bool gb_way_close(gb_schema_reader *reader, gb_way *at) {
     return true;
 }
 
-/* Whether the value has a reference in it, which may mean another schema elsewhere. */
-static bool has_reference(const json_t *value) {
-    const char *key;
-    json_t *member;
-    bool has = json_object_get(value, "$ref") || json_object_get(value, "$dynamicRef");
-    json_object_foreach(gb_mutable(value), key, member) has = has || has_reference(member);
-    for (size_t i = 0; !has && i < json_array_size(value); i++)
-        has = has_reference(json_array_get(value, i));
-    return has;
-}
-
-static bool is_same(const json_t *branch, const json_t *term) {
-    return branch == term || (json_equal(gb_mutable(branch), gb_mutable(term)) && !has_reference(branch));
-}
-
 /* Whether a branch of an anyOf is among the terms already: then every other one only narrows what it allows.
  */
-static bool is_satisfied(const gb_way *at, const json_t *branches) {
+static bool is_satisfied(gb_schema_reader *reader, const gb_way *at, const json_t *branches) {
     for (size_t i = 0; i < json_array_size(branches) && at->chosen.count > 0; i++)
-        for (size_t k = 0; k < at->terms.count; k++)
-            if (is_same(json_array_get(branches, i), at->terms.items[k]))
-                return true;
+        if (has_same(&at->terms, gb_target(reader, json_array_get(branches, i))))
+            return true;
     return false;
 }
 
@@ -97,7 +114,8 @@ const json_t *gb_way_choice(gb_schema_reader *reader, const gb_way *at, const js
     for (size_t i = 0; i < at->terms.count; i++)
         for (size_t k = 0; k < sizeof keywords / sizeof keywords[0]; k++) {
             const json_t *branches = gb_keyword_array(reader, at->terms.items[i], keywords[k]);
-            if (!branches || gb_terms_have(&at->chosen, branches) || (k == 0 && is_satisfied(at, branches)))
+            if (!branches || gb_terms_have(&at->chosen, branches) ||
+                (k == 0 && is_satisfied(reader, at, branches)))
                 continue;
             *schema = at->terms.items[i];
             *keyword = keywords[k];
@@ -108,9 +126,9 @@ const json_t *gb_way_choice(gb_schema_reader *reader, const gb_way *at, const js
 
 bool gb_way_take(gb_schema_reader *reader, const gb_way *from, const json_t *branches, size_t index,
                  gb_way *taken) {
-    *taken = (gb_way){.impossible = from->impossible};
+    *taken = (gb_way){.closed = from->closed, .impossible = from->impossible};
     if (!gb_terms_add_all(&taken->terms, &from->terms) || !gb_terms_add_all(&taken->chosen, &from->chosen) ||
-        !gb_terms_add(&taken->chosen, branches)) {
+        !gb_terms_add_all(&taken->left, &from->left) || !gb_terms_add(&taken->chosen, branches)) {
         gb_schema_no_memory(reader);
         return false;
     }

@@ -12,7 +12,9 @@
 typedef struct gb_way {
     gb_terms terms;
     gb_terms chosen; /* the arrays of anyOf and oneOf of which terms have a branch already */
-    bool impossible; /* a false is among them */
+    gb_terms left;   /* branches followed before: a way with one of them finds nothing new */
+    size_t closed;   /* terms whose own ones are among the terms */
+    bool impossible; /* a false is among them, or one that is left */
 } gb_way;
 
 void gb_way_free(gb_way *way);
@@ -29,5 +31,8 @@ const json_t *gb_way_choice(gb_schema_reader *reader, const gb_way *way, const j
 /* The way with one more branch of a choice; the caller frees it, also after an error. */
 bool gb_way_take(gb_schema_reader *reader, const gb_way *from, const json_t *branches, size_t index,
                  gb_way *taken);
+
+/* Leaves to another way what has the branch as well. False on an error. */
+bool gb_way_leave(gb_schema_reader *reader, gb_way *way, const json_t *branch);
 
 #endif

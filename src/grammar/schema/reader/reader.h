@@ -70,6 +70,7 @@ typedef struct gb_schema_reader {
     gb_places places;       /* of schemas in root */
     char rule_prefix[40];   /* of the names of this reader's rules */
     gb_terms_map values;    /* terms -> the expression of their values */
+    gb_terms_map possible;  /* terms and how far to look -> whether a value can satisfy them, + 1 */
     gb_terms_map rewritten; /* the schema and the name of what was rewritten -> index in made + 1 */
     gb_made_schema *made;
     size_t made_count, made_capacity;
