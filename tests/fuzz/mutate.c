@@ -11,11 +11,23 @@ typedef struct stretch {
     uint64_t size;
 } stretch;
 
+/* Part of the file; the header where it does not lie in it, since an earlier change was of the header. */
+static stretch part_of(const program_file *file, uint64_t offset, uint64_t size) {
+    const bool is_there = offset <= file->size && size <= file->size - offset;
+    return is_there ? (stretch){file->bytes + offset, size} : (stretch){file->bytes, GB_HEADER_BYTES};
+}
+
+static stretch table_of(const program_file *file) {
+    const uint64_t count = gb_get_u32(file->bytes + GB_HEADER_SECTIONS);
+    return part_of(file, gb_get_u64(file->bytes + GB_HEADER_TABLE), count * GB_ENTRY_BYTES);
+}
+
 static stretch section_of(const program_file *file, uint32_t kind) {
-    const uint8_t *entry = section_entry(file, kind);
+    const bool has_table = table_of(file).bytes != file->bytes;
+    const uint8_t *entry = has_table ? section_entry(file, kind) : NULL;
     if (!entry)
         return (stretch){file->bytes, GB_HEADER_BYTES};
-    return (stretch){file->bytes + gb_get_u64(entry + GB_ENTRY_OFFSET), gb_get_u64(entry + GB_ENTRY_SIZE)};
+    return part_of(file, gb_get_u64(entry + GB_ENTRY_OFFSET), gb_get_u64(entry + GB_ENTRY_SIZE));
 }
 
 /* Sections are as likely as others, whatever their size. */
@@ -130,8 +142,9 @@ static void change_field(const program_file *file, random_source *source) {
 }
 
 static void change_table(const program_file *file, random_source *source) {
-    uint32_t count = gb_get_u32(file->bytes + GB_HEADER_SECTIONS);
-    stretch table = {file->bytes + gb_get_u64(file->bytes + GB_HEADER_TABLE), count * GB_ENTRY_BYTES};
+    const stretch table = table_of(file);
+    if (table.size == 0)
+        return;
     replace_number(table, 4 * random_below(source, table.size / 4), source);
 }
 
