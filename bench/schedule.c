@@ -6,6 +6,7 @@
  *
  *     bench_schedule PROGRAM [SEQUENCES [TOKENS [THREADS [ROUNDS [BACKEND]]]]]       by default 8 64 2 5 cpu
  */
+#include "answer_times.h"
 #include "arguments.h"
 #include "base/clock.h"
 
@@ -43,32 +44,16 @@ static double by_hand(gumbel_engine *engine, uint32_t sequences, uint32_t tokens
     return sequences * (tokens - 1) / seconds;
 }
 
-/* When the first answer's first token and the last event came. */
-typedef struct times {
-    double first, last;
-} times;
-
-static void hear(void *user, const gumbel_event *event) {
-    times *t = user;
-    if (event->type == GUMBEL_EVENT_ERROR) {
-        fprintf(stderr, "%s\n", event->message);
-        exit(1);
-    }
-    t->last = gb_seconds();
-    if (t->first <= 0)
-        t->first = t->last;
-}
-
 /* All answers are one request's, so that they begin in one step. */
 static double by_scheduler(gumbel_engine *engine, uint32_t sequences, uint32_t tokens) {
     gumbel_scheduler *scheduler;
     gumbel_error error;
-    times t = {0, 0};
+    answer_times t = {0};
     const gumbel_scheduler_options options = {.size = sizeof options, .no_prefix_cache = true};
     const gumbel_submission request = {.size = sizeof request,
                                        .tokens = prompt,
                                        .token_count = PROMPT,
-                                       .callback = hear,
+                                       .callback = hear_times,
                                        .user = &t,
                                        .ignore_stop = true,
                                        .has_seed = true, /* the same tokens: experts depend on them */

@@ -8,6 +8,7 @@
  *     bench_schedule_grammar PROGRAM SCHEMA [SEQUENCES [TOKENS [THREADS [ROUNDS [BACKEND [VOCABULARY]]]]]]
  *                                                                        by default 1 128 2 5 cpu PROGRAM
  */
+#include "answer_times.h"
 #include "arguments.h"
 #include "base/clock.h"
 
@@ -15,37 +16,20 @@ enum { MOST_ROUNDS = 256, MOST_SCHEMA = 1 << 20, PROMPT = 4, SEED = 1 };
 
 static const int32_t prompt[PROMPT] = {2, 3, 5, 7};
 
-typedef struct run {
-    double first, last; /* when the first answer's first token and the last event came */
-    uint64_t tokens;
-} run;
-
-static void hear(void *user, const gumbel_event *event) {
-    run *r = user;
-    if (event->type == GUMBEL_EVENT_ERROR) {
-        fprintf(stderr, "%s\n", event->message);
-        exit(1);
-    }
-    r->last = gb_seconds();
-    if (r->first <= 0)
-        r->first = r->last;
-    r->tokens += event->type == GUMBEL_EVENT_TOKEN;
-}
-
 /* Tokens a second; grammar may be NULL. All answers are one request's, so that they begin in one step. */
 static double tokens_per_second(gumbel_engine *engine, const gumbel_tokenizer *tokenizer,
                                 const gumbel_grammar *grammar, uint32_t sequences, uint32_t tokens) {
     gumbel_scheduler *scheduler;
     gumbel_error error;
-    run r = {0, 0, 0};
+    answer_times t = {0};
     const gumbel_scheduler_options options = {.size = sizeof options, .no_prefix_cache = true};
     const gumbel_submission request = {.size = sizeof request,
                                        .tokens = prompt,
                                        .token_count = PROMPT,
                                        .tokenizer = grammar ? tokenizer : NULL,
                                        .grammar = grammar,
-                                       .callback = hear,
-                                       .user = &r,
+                                       .callback = hear_times,
+                                       .user = &t,
                                        .ignore_stop = !grammar,
                                        .has_seed = true,
                                        .seed = SEED,
@@ -55,10 +39,10 @@ static double tokens_per_second(gumbel_engine *engine, const gumbel_tokenizer *t
     must(gumbel_scheduler_submit(scheduler, &request, NULL, &error), &error);
     gumbel_scheduler_drain(scheduler);
     gumbel_scheduler_destroy(scheduler);
-    if (r.tokens < (uint64_t)sequences * tokens)
-        printf("%llu of %llu tokens: the schema allows no longer answers\n", (unsigned long long)r.tokens,
+    if (t.tokens < (uint64_t)sequences * tokens)
+        printf("%llu of %llu tokens: the schema allows no longer answers\n", (unsigned long long)t.tokens,
                (unsigned long long)sequences * tokens);
-    return (double)(r.tokens - sequences) / (r.last - r.first);
+    return (double)(t.tokens - sequences) / (t.last - t.first);
 }
 
 static gumbel_grammar *compile(const gumbel_tokenizer *tokenizer, const char *path) {

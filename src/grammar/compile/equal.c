@@ -88,7 +88,7 @@ static bool describe(gb_compiler *compiler, const gb_expression_node *node) {
     return add_content(compiler, &node->first, sizeof node->first);
 }
 
-/* Its number, which is new where no expression like it was asked for. */
+/* Its number, which is new where no expression like it has one. */
 static bool find_number(gb_compiler *compiler, gb_expression expression) {
     gb_equals *equals = &compiler->equals;
     const gb_expression_node *node = &compiler->expressions->nodes[expression];

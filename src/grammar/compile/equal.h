@@ -8,10 +8,11 @@
 
 #include "grammar/compile/compiler.h"
 
-/* The first that was asked for of those that are built like this one, of equal items and the same rules;
- * itself where there is none, and after an error, which the compiler has. */
+/* The first numbered expression that is built like this one, of equal items and the same rules: itself where
+ * there is none, and after an error, which the compiler has. Errors: MEMORY, LIMIT (numbering is work). */
 gb_expression gb_first_alike(gb_compiler *compiler, gb_expression expression);
 
+/* Frees what gb_first_alike keeps in the compiler, which is zeroed then. */
 void gb_equals_free(gb_equals *equals);
 
 #endif

@@ -111,7 +111,8 @@ static void choose_prefix(gb_schema_reader *reader) {
 
 static void free_reader(gb_schema_reader *reader) {
     gb_terms_map_free(&reader->values);
-    gb_terms_map_free(&reader->possible);
+    for (size_t i = 0; i <= GB_LOOK_DEPTH; i++)
+        gb_terms_map_free(&reader->possible[i]);
     gb_terms_map_free(&reader->rewritten);
     for (size_t i = 0; i < reader->made_count; i++)
         json_decref(reader->made[i].schema);

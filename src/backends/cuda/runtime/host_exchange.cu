@@ -65,7 +65,7 @@ static __global__ void post_results(GB_GRID_CONSTANT gb_cuda_post h) {
             advance_row(h.advance, row);
 }
 
-/* As many as the longest part keeps busy: masks have 32 KB a row, all else a word or a few. */
+/* As many as the longest part keeps busy: masks have a bit a token for each row, all else has a few words. */
 static unsigned blocks_of_part(const gb_cuda_parts &parts) {
     uint32_t longest = 1;
     for (uint32_t i = 0; i < parts.count; i++)

@@ -159,18 +159,13 @@ static bool look_for_one(gb_schema_reader *reader, const gb_terms *terms, unsign
 }
 
 bool gb_has_alternative(gb_schema_reader *reader, const gb_terms *terms, unsigned look) {
-    static const char looks[GB_LOOK_DEPTH + 1];
-    gb_terms key = {0};
-    uint32_t *known =
-        gb_terms_add_all(&key, terms) && gb_terms_add(&key, (const json_t *)(uintptr_t)&looks[look])
-            ? gb_terms_map_at(&reader->possible, &key)
-            : NULL;
+    gb_terms_map *possible = &reader->possible[look];
+    uint32_t *known = gb_terms_map_at(possible, terms);
     uint32_t found = known ? *known : 0;
     if (known && !found) {
         found = look_for_one(reader, terms, look) ? 2 : 1;
-        known = gb_terms_map_at(&reader->possible, &key);
+        known = gb_terms_map_at(possible, terms);
     }
-    gb_terms_free(&key);
     if (!known)
         return gb_schema_no_memory(reader);
     *known = found;

@@ -8,14 +8,11 @@
 
 #include "grammar/schema/reader/reader.h"
 
-/* How many levels of required members and items are looked at to see that no value can satisfy terms. */
-enum { GB_LOOK_DEPTH = 4 };
-
 /* Adds all that are possible, as far as is seen. False on an error. */
 bool gb_find_alternatives(gb_schema_reader *reader, const gb_terms *terms, gb_alternatives *alternatives);
 
 /* Whether there is one, as far as `look` levels show, overlaps of oneOf's branches not looked at. False also
- * on an error. */
+ * on an error. look is GB_LOOK_DEPTH at most. */
 bool gb_has_alternative(gb_schema_reader *reader, const gb_terms *terms, unsigned look);
 
 void gb_alternatives_free(gb_alternatives *alternatives);

@@ -61,16 +61,19 @@ typedef struct gb_strings {
     json_t *patterns;              /* {"^a": number of its expression}; owned */
 } gb_strings;
 
+/* How many levels of required members and items are looked at to see that no value can satisfy terms. */
+enum { GB_LOOK_DEPTH = 4 };
+
 typedef struct gb_schema_reader {
     gb_expressions *expressions;
     gb_schema_options options;
     const json_t *root;
     unsigned draft; /* that $schema of the document names: 3, 4, 6, 7, 2019, 2020; without one the last */
-    json_t *big_integers;   /* of root (big_integers.h); NULL: there are none */
-    gb_places places;       /* of schemas in root */
-    char rule_prefix[40];   /* of the names of this reader's rules */
-    gb_terms_map values;    /* terms -> the expression of their values */
-    gb_terms_map possible;  /* terms and how far to look -> whether a value can satisfy them, + 1 */
+    json_t *big_integers;                     /* of root (big_integers.h); NULL: there are none */
+    gb_places places;                         /* of schemas in root */
+    char rule_prefix[40];                     /* of the names of this reader's rules */
+    gb_terms_map values;                      /* terms -> the expression of their values */
+    gb_terms_map possible[GB_LOOK_DEPTH + 1]; /* by levels: terms -> whether a value can satisfy them, + 1 */
     gb_terms_map rewritten; /* the schema and the name of what was rewritten -> index in made + 1 */
     gb_made_schema *made;
     size_t made_count, made_capacity;
