@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # 32-bit and big-endian machines are refused with a sentence that says why, by CMake and by the compiler. A compiler that this
-# machine lacks is left out with a notice (on Debian: gcc-i686-linux-gnu gcc-s390x-linux-gnu).
+# machine lacks is left out with a notice (on Debian: gcc-i686-linux-gnu, gcc-s390x-linux-gnu and their libc6-dev-*-cross).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 folder=$(mktemp -d)

@@ -9,7 +9,7 @@ for group in "$@"; do
     build) ;;
     test) packages="$packages libcmocka-dev" ;;
     package) packages="$packages dpkg-dev file gzip" ;;
-    ci) packages="$packages libcmocka-dev gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-i686-linux-gnu gcc-s390x-linux-gnu clang clang-format libclang-rt-14-dev ccache python3-pip python3-venv chromium-driver curl openssl dpkg-dev file lintian mmdebstrap abigail-tools" ;;
+    ci) packages="$packages libcmocka-dev gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-i686-linux-gnu libc6-dev-i386-cross gcc-s390x-linux-gnu libc6-dev-s390x-cross clang clang-format libclang-rt-14-dev ccache python3-pip python3-venv chromium-driver curl openssl dpkg-dev file lintian mmdebstrap abigail-tools" ;;
     *) echo "packages.sh: unknown group \"$group\"" >&2; exit 2 ;;
     esac
 done
