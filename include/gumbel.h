@@ -135,6 +135,11 @@ GUMBEL_API void gumbel_program_close(gumbel_program *program);
 GUMBEL_API gumbel_status gumbel_program_set_cache(gumbel_program *program, const char *cache,
                                                   gumbel_error *error);
 
+/* The draft head of the program's file (gumbel_export_options.draft_head), which guesses tokens from the
+ * hidden states that an engine of the program keeps; it lives as long as the program. Engines of it are draft
+ * engines (gumbel_engine_options.draft_engine) of engines of the program alone. NULL: there is none. */
+GUMBEL_API const gumbel_program *gumbel_program_draft_head(const gumbel_program *program);
+
 /* Added to the logit of a token: a finite number, or -inf, which bans the token. */
 typedef struct gumbel_bias {
     int32_t token;
@@ -1334,6 +1339,8 @@ typedef struct gumbel_export_options {
     /* Bytes that the program's file may have: as many matrices as fit get 8 bits in place of the recipe's
      * fewer. 0: the recipe's own. ARGUMENT where that is larger already, or has integer scales nowhere. */
     uint64_t size_target;
+    bool draft_head; /* with the head that guesses further tokens, where the checkpoint has one (mtp.* of
+                        Qwen3.5); ARGUMENT: the model has none */
 } gumbel_export_options;
 
 /* Reads the checkpoint (a Hugging Face directory, a GGUF, or a config.json with random_weights) and writes a

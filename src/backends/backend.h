@@ -69,6 +69,12 @@ static inline void gb_host_states_release(gb_host_states *states) {
         states->release(states);
 }
 
+/* Rows first .. end - 1, by position, of a cache of a slot. */
+typedef struct gb_rows_of_slot {
+    gb_backend *backend;
+    uint32_t slot, state, first, end;
+} gb_rows_of_slot;
+
 typedef struct gb_backend_functions {
     void (*destroy)(gb_backend *backend);
 
@@ -109,6 +115,12 @@ typedef struct gb_backend_functions {
                                   gb_saved_states saved, gb_host_states **states, gumbel_error *error);
     gumbel_status (*copy_from_host)(gb_backend *backend, uint32_t slot, uint32_t position,
                                     gb_saved_states saved, const gb_host_states *states, gumbel_error *error);
+
+    /* Copies rows of a cache of another backend, with these functions and the same device, into a cache of
+     * the slot, whose rows are of the same type. NULL: it runs no draft heads. Errors: MEMORY (the device's).
+     */
+    gumbel_status (*take_rows)(gb_backend *backend, uint32_t slot, uint32_t state,
+                               const gb_rows_of_slot *rows, gumbel_error *error);
 
     /* Measures the machine with the backend's threads. NULL: the backend cannot. */
     gumbel_status (*measure_limits)(gb_backend *backend, gumbel_machine_limits *limits, gumbel_error *error);

@@ -295,6 +295,14 @@ gumbel_status gb_check_vocabulary(const gb_op_info *op, int64_t columns, gumbel_
     return GUMBEL_OK;
 }
 
+/* Hidden states are rounded to bfloat16 at most. */
+static gumbel_status hidden(const gb_op_info *op, const gb_operand_type *rows, gumbel_error *error) {
+    if (!gb_dtype_has_codes(rows->type.dtype))
+        return GUMBEL_OK;
+    return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: hidden states of %s, expected f32 or bf16", op->name,
+                   gb_dtype_name(rows->type.dtype));
+}
+
 static gumbel_status apply_mask(const gb_operand_type *operands, gumbel_error *error) {
     const int64_t logits = operands[0].type.shape.dims[1], words = operands[2].type.shape.dims[1];
     if (words != (int64_t)gb_mask_words((uint64_t)logits))
@@ -348,6 +356,10 @@ static gumbel_status op_rule(const gb_op_info *op, const gb_operand_type *operan
         return log_probability(operands, error);
     case GB_OP_TOP_IDS:
         return top_ids(operands, node, &results[0], error);
+    case GB_OP_KEEP_HIDDEN:
+        return hidden(op, &operands[3], error);
+    case GB_OP_PREVIOUS_HIDDEN:
+        return hidden(op, &operands[2], error);
     case GB_OP_APPLY_MASK:
         return apply_mask(operands, error);
     case GB_OP_RANDOM_BITS:

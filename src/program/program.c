@@ -174,6 +174,7 @@ gb_type gb_role_type(const gb_role_info *role, const gb_metadata *metadata) {
 void gb_program_destroy(gb_program *program) {
     if (!program)
         return;
+    gb_program_destroy(program->head);
     gb_unmap_file(&program->map);
     gb_storage_destroy(program->storage);
     gb_free(program);
@@ -237,6 +238,17 @@ bool gb_has_recurrent_state(const gb_program *program) {
         if (program->states[i].kind == GB_STATE_RECURRENT)
             return true;
     return false;
+}
+
+uint32_t gb_hidden_state(const gb_program *program) {
+    for (uint32_t i = 0; i < program->node_count; i++)
+        if (program->nodes[i].op == GB_OP_KEEP_HIDDEN)
+            return program->values[program->nodes[i].operands[3]].index;
+    return UINT32_MAX;
+}
+
+bool gb_is_draft_head(const gb_program *program) {
+    return gb_program_op_count(program, GB_OP_PREVIOUS_HIDDEN) > 0;
 }
 
 uint32_t gb_ring_slack(const gb_program *program) {

@@ -223,6 +223,7 @@ typedef struct gb_constant {
     uint64_t checksum;                   /* XXH3-64 of its bytes; 0 while building */
     const uint8_t *data;                 /* in the mapping; NULL while building, and of a part */
     const struct gb_constant_part *part; /* of a sharded program: which bytes it has (shard/shard.h) */
+    const struct gb_constant *same; /* of a draft head: its program's constant that is this one; or NULL */
 } gb_constant;
 
 /* What a state can do besides append; see DESIGN's states. */
@@ -263,6 +264,7 @@ typedef struct gb_program {
     uint32_t value_count, node_count, region_count, constant_count, state_count, input_count, output_count;
     gb_blob tokenizer, chat;    /* of src/text's own formats */
     gb_blob trie;               /* of the tokenizer's tokens; may be absent */
+    struct gb_program *head;    /* the draft head of its file; freed with it; NULL: there is none */
     uint32_t ranks;             /* that it is sharded over; 0: not (shard/shard.h) */
     uint8_t id[16];             /* hash of all sections and weights: names the program in session files */
     gb_file_map map;            /* the file, when it was read from one */
@@ -304,6 +306,13 @@ uint64_t gb_state_bytes_at(const gb_state *state, uint64_t tokens);
 
 /* Whether a state of a slot can only be restored, not truncated. */
 bool gb_has_recurrent_state(const gb_program *program);
+
+/* The state that has the hidden states which a draft head reads: of the head itself, or of a program that
+ * keeps them for one. UINT32_MAX: there is none. */
+uint32_t gb_hidden_state(const gb_program *program);
+
+/* Whether the program is a draft head: it goes on from hidden states of another program. */
+bool gb_is_draft_head(const gb_program *program);
 
 /* How many positions the tightest ring has beside its window: so many can be taken back, or be run ahead, and
  * are as if never run. UINT32_MAX: there are no rings. */

@@ -14,6 +14,7 @@
 
 struct gumbel_program {
     const gb_program *program;
+    gumbel_program *head; /* of program->head; NULL: none */
 };
 
 enum { GB_ANY_TOKEN = -2 };

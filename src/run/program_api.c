@@ -28,6 +28,13 @@ uint64_t gumbel_program_format(void) {
     return (uint64_t)GB_FORMAT_VERSION << 32 | (uint64_t)GB_TOKENIZER_VERSION << 16 | GB_CHAT_VERSION;
 }
 
+static gumbel_program *head_of(const gb_program *program) {
+    gumbel_program *head = gb_allocate(1, sizeof *head);
+    if (head)
+        head->program = program;
+    return head;
+}
+
 gumbel_status gumbel_program_open(const char *path, gumbel_program **program, gumbel_error *error) {
     *program = NULL;
     if (!path)
@@ -40,8 +47,16 @@ gumbel_status gumbel_program_open(const char *path, gumbel_program **program, gu
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "%s: no memory for a program", path);
     }
     opened->program = read;
+    if (read->head && !(opened->head = head_of(read->head))) {
+        gumbel_program_close(opened);
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "%s: no memory for a program", path);
+    }
     *program = opened;
     return GUMBEL_OK;
+}
+
+const gumbel_program *gumbel_program_draft_head(const gumbel_program *program) {
+    return program->head;
 }
 
 gumbel_status gumbel_program_set_cache(gumbel_program *program, const char *cache, gumbel_error *error) {
@@ -56,6 +71,7 @@ void gumbel_program_close(gumbel_program *program) {
     if (!program)
         return;
     gb_program_destroy((gb_program *)(uintptr_t)program->program);
+    gb_free(program->head);
     gb_free(program);
 }
 

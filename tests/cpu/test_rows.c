@@ -172,6 +172,46 @@ static void gather_rows(void **unused) {
     free_tensor(&y);
 }
 
+/* Two slots' tokens, of which the second slot's go on from position 3. */
+static void hidden_rows(void **unused) {
+    (void)unused;
+    uint64_t state = 5;
+    enum { TOKENS = 5, WIDTH = 19, POSITIONS = 8, SLOTS = 2 };
+    static const int32_t places[2][TOKENS] = {{0, 1, 3, 4, 5}, {0, 0, 1, 1, 1}};
+    for (int d = 0; d < 3; d += 2) {
+        gb_cpu_tensor x = random_tensor(&state, GB_F32, 2, TOKENS, WIDTH, 1);
+        gb_cpu_tensor positions = new_tensor(GB_I32, 1, TOKENS, 1, 1),
+                      slots = new_tensor(GB_I32, 1, TOKENS, 1, 1);
+        gb_cpu_tensor hidden = random_tensor(&state, dtypes[d], 3, POSITIONS * SLOTS, 1, WIDTH);
+        gb_cpu_tensor y = new_tensor(GB_F32, 2, TOKENS, WIDTH, 1),
+                      before = new_tensor(GB_F32, 2, TOKENS, WIDTH, 1);
+        memcpy(positions.data, places[0], sizeof places[0]);
+        memcpy(slots.data, places[1], sizeof places[1]);
+        hidden.slot_bytes = POSITIONS * WIDTH * gb_dtype_size(dtypes[d]);
+        float third[WIDTH];
+        for (size_t k = 0; k < WIDTH; k++)
+            third[k] = element(&hidden, (POSITIONS + 2) * WIDTH + k);
+        const gb_vector_kernels *vector = gb_available_vector_kernels(0);
+        gb_kernel_call keep = {
+            NULL, {&x, &positions, &slots, &hidden}, {&y}, vector, GB_SPLIT_OWN, NULL, NULL, NULL};
+        check_kernel(gb_kernel_keep_hidden, &keep);
+        assert_memory_equal(y.data, x.data, TOKENS * WIDTH * sizeof(float));
+        gb_kernel_call previous = {
+            NULL, {&positions, &slots, &hidden}, {&before}, vector, GB_SPLIT_OWN, NULL, NULL, NULL};
+        check_kernel(gb_kernel_previous_hidden, &previous);
+        for (size_t n = 0; n < TOKENS; n++)
+            for (size_t k = 0; k < WIDTH; k++) {
+                const float kept = n == 0 || n == 2 ? 0 : element(&x, (n - 1) * WIDTH + k);
+                const float rounded =
+                    dtypes[d] == GB_BF16 ? gb_float_from_bf16(gb_bf16_from_float(kept)) : kept;
+                assert_true(element(&before, n * WIDTH + k) == (n == 2 ? third[k] : rounded));
+            }
+        gb_cpu_tensor *all[] = {&x, &positions, &slots, &hidden, &y, &before};
+        for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+            free_tensor(all[i]);
+    }
+}
+
 static double gelu(double x) {
     return 0.5 * x * (1 + tanh(sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
 }
@@ -322,9 +362,11 @@ static void add_expert_bias(void **unused) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rms_norm),        cmocka_unit_test(rope),          cmocka_unit_test(embedding),
-        cmocka_unit_test(gather_rows),     cmocka_unit_test(elementwise),   cmocka_unit_test(l2_normalize),
-        cmocka_unit_test(slice),           cmocka_unit_test(add_bias),      cmocka_unit_test(clamped_swiglu),
+        cmocka_unit_test(rms_norm),        cmocka_unit_test(rope),
+        cmocka_unit_test(embedding),       cmocka_unit_test(gather_rows),
+        cmocka_unit_test(hidden_rows),     cmocka_unit_test(elementwise),
+        cmocka_unit_test(l2_normalize),    cmocka_unit_test(slice),
+        cmocka_unit_test(add_bias),        cmocka_unit_test(clamped_swiglu),
         cmocka_unit_test(add_expert_bias), cmocka_unit_test(scale_columns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,10 +20,13 @@ static void note_ops(const gb_program *program, bool present[GB_OP_LIMIT]) {
 
 static void builds_the_tiny_programs(void **state) {
     (void)state;
-    gb_program *program = tiny_program_build(true), *recurrent = tiny_recurrent_build(true);
+    gb_program *program = tiny_program_build(true), *recurrent = tiny_recurrent_build(true),
+               *target = tiny_target_build(), *head = tiny_head_build();
     bool present[GB_OP_LIMIT] = {false};
     note_ops(program, present);
     note_ops(recurrent, present);
+    note_ops(target, present);
+    note_ops(head, present);
     for (uint32_t op = 0; op < GB_OP_LIMIT; op++) {
         if (gb_op_find(op) && !present[op])
             fail_msg("the tiny programs lack op %s", gb_op_find(op)->name);
@@ -36,6 +39,8 @@ static void builds_the_tiny_programs(void **state) {
     assert_int_equal(recurrent->state_count, 3);
     gb_program_destroy(program);
     gb_program_destroy(recurrent);
+    gb_program_destroy(target);
+    gb_program_destroy(head);
 }
 
 static void nodes_may_have_several_results(void **state) {

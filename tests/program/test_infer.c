@@ -183,6 +183,8 @@ static const infer_case good_cases[] = {
     {GB_OP_LOG_PROBABILITY, {"f32[B,9]", "f32[B,2]", "i32[B,4]"}, {{0}}, "f32[B,4]"},
     {GB_OP_TOP_IDS, {"f32[B,9]", "bool[B]"}, {INT(COUNT, 9)}, "i32[B,9]"},
     {GB_OP_APPLY_MASK, {"f32[B,33]", "bool[B]", "u32[B,2]"}, {{0}}, "f32[B,33]"},
+    {GB_OP_KEEP_HIDDEN, {"f32[N,8]", "i32[N]", "i32[N]", "state bf16[64,1,8]"}, {{0}}, "f32[N,8]"},
+    {GB_OP_PREVIOUS_HIDDEN, {"i32[N]", "i32[N]", "state f32[64,1,8]"}, {{0}}, "f32[N,8]"},
 };
 
 static void ops_have_their_result_types(void **state) {
@@ -243,6 +245,14 @@ static const infer_case operand_cases[] = {
      {"i32[N]", "i32[N]", "i32[N]", "i32[B]", "i32[B]", "state f32[64]"},
      {{0}},
      "count_tokens: operand history is state f32[64], expected an i32 state [C]"},
+    {GB_OP_KEEP_HIDDEN,
+     {"f32[N,8]", "i32[N]", "i32[N]", "state bf16[64,1,16]"},
+     {{0}},
+     "keep_hidden: operand hidden is state bf16[64,1,16], expected an f32, bf16, q8 or q4 state [C,1,8]"},
+    {GB_OP_PREVIOUS_HIDDEN,
+     {"i32[N]", "i32[N]", "state q8[64,1,32]"},
+     {{0}},
+     "previous_hidden: hidden states of q8, expected f32 or bf16"},
     {GB_OP_APPLY_BIAS,
      {"f32[B,9]", "i32[B,3]", "f32[B,2]"},
      {{0}},

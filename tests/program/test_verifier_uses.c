@@ -37,6 +37,25 @@ static void rule_29_states_have_one_use(void **state) {
     gb_program_destroy(program);
 }
 
+/* A head reads hidden states and then stores its own; turned round, it would read what it has just stored. */
+static void rule_29_hidden_states_are_read_first(void **state) {
+    (void)state;
+    gb_program *head = tiny_head_build();
+    gumbel_error error;
+    assert_int_equal(gb_program_verify(head, &error), GUMBEL_OK);
+    gb_node *previous = node_of(head, GB_OP_PREVIOUS_HIDDEN, 0);
+    gb_node *keep = node_of(head, GB_OP_KEEP_HIDDEN, 0);
+    const gb_node reader = *previous;
+    *previous = *keep;
+    previous->operands[0] = node_of(head, GB_OP_EMBEDDING, 0)->results[0];
+    previous->results[0] = reader.results[0];
+    const gb_ref kept = keep->results[0];
+    *keep = reader;
+    keep->results[0] = kept;
+    refuse_as(head, GUMBEL_ERROR_FORMAT, "state hidden is used twice");
+    gb_program_destroy(head);
+}
+
 static void rule_29_states_are_used(void **state) {
     (void)state;
     gb_builder *builder = gb_builder_create();
@@ -232,6 +251,15 @@ static void rule_40_history_is_a_cache(void **state) {
            "count_tokens: state sampler.tokens is of kind recurrent, expected cache");
 }
 
+static void rule_45_hidden_states_are_a_cache(void **state) {
+    (void)state;
+    gb_program *head = tiny_head_build();
+    head->states[0].kind = GB_STATE_RECURRENT;
+    refuse_as(head, GUMBEL_ERROR_FORMAT,
+              "previous_hidden: state hidden is of kind recurrent, expected cache");
+    gb_program_destroy(head);
+}
+
 /* ---- Rules 34-37: outputs ------------------------------------------------------------------------------ */
 
 static void set_output_role(gb_program *program, int64_t role) {
@@ -309,6 +337,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rule_29_states_have_one_use),
         cmocka_unit_test(rule_29_states_are_used),
+        cmocka_unit_test(rule_29_hidden_states_are_read_first),
         cmocka_unit_test(rule_30_states_are_used_in_the_body),
         cmocka_unit_test(rule_31_indices_come_from_the_engine),
         cmocka_unit_test(rule_32_attention_and_its_caches),
@@ -320,6 +349,7 @@ int main(void) {
         cmocka_unit_test(rule_36_endings),
         cmocka_unit_test(rule_37_next_is_a_token),
         cmocka_unit_test(rule_40_history_is_a_cache),
+        cmocka_unit_test(rule_45_hidden_states_are_a_cache),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -160,6 +160,18 @@ static void bytes_used_at_a_position(void **unused) {
             assert_int_equal(gb_state_used_bytes(&s.places[state], positions[i]), expected[i][state]);
 }
 
+static void rows_are_taken_from_other_states(void **unused) {
+    (void)unused;
+    slots s, others;
+    make_slots(&s, CACHE_ROWS);
+    make_slots(&others, CACHE_ROWS);
+    run_tokens(&others, 1, 5);
+    gb_states_take_rows(&s.states, 0, CACHE, &others.states,
+                        &(gb_rows_of_slot){.slot = 1, .state = CACHE, .first = 1, .end = 4});
+    for (uint32_t row = 0; row < 5; row++)
+        assert_row(&s, CACHE, 0, row, row >= 1 && row < 4 ? 100 + (int)row : 0);
+}
+
 static void slots_are_copied_up_to_a_position(void **unused) {
     (void)unused;
     slots s;
@@ -260,6 +272,7 @@ int main(void) {
         cmocka_unit_test(states_lie_apart),
         cmocka_unit_test(sizes_out_of_range),
         cmocka_unit_test(bytes_used_at_a_position),
+        cmocka_unit_test(rows_are_taken_from_other_states),
         cmocka_unit_test(slots_are_copied_up_to_a_position),
         cmocka_unit_test(snapshots_leave_caches_alone),
         cmocka_unit_test(saved_bytes_do_not_depend_on_capacities),

@@ -95,6 +95,13 @@ static gumbel_status load_slot(gb_backend *backend, uint32_t slot, uint32_t posi
     return gb_states_load(&cpu(backend)->slots.states, slot, position, saved, read, user, error);
 }
 
+static gumbel_status take_rows(gb_backend *backend, uint32_t slot, uint32_t state,
+                               const gb_rows_of_slot *rows, gumbel_error *error) {
+    (void)error;
+    gb_states_take_rows(&cpu(backend)->slots.states, slot, state, &cpu(rows->backend)->slots.states, rows);
+    return GUMBEL_OK;
+}
+
 static gumbel_status measure_limits(gb_backend *backend, gumbel_machine_limits *limits, gumbel_error *error) {
     const cpu_backend *b = cpu(backend);
     return gb_measure_limits(b->team, b->thread_count, b->vector, limits, error);
@@ -110,6 +117,7 @@ static const gb_backend_functions functions = {
     .restore_snapshot = restore_snapshot,
     .save_slot = save_slot,
     .load_slot = load_slot,
+    .take_rows = take_rows,
     .measure_limits = measure_limits,
 };
 

@@ -285,6 +285,7 @@ static const gb_backend_functions functions = {
     .load_slot = load_slot,
     .copy_to_host = nullptr,
     .copy_from_host = nullptr,
+    .take_rows = nullptr,
     .measure_limits = nullptr,
     .free_bytes = nullptr,
 };

@@ -161,6 +161,7 @@ static void take_facts(gb_group *all) {
     all->functions.truncate_slot = own->truncate_slot ? gb_group_truncate_slot : NULL;
     all->functions.copy_to_host = own->copy_to_host ? gb_group_copy_to_host : NULL;
     all->functions.copy_from_host = own->copy_from_host ? gb_group_copy_from_host : NULL;
+    all->functions.take_rows = NULL; /* a head would have to be sharded as its program is */
     all->functions.measure_limits = own->measure_limits ? measure_limits : NULL;
     all->functions.free_bytes = own->free_bytes ? free_bytes : NULL;
     for (uint32_t r = 0; r < all->count; r++)

@@ -80,6 +80,18 @@ void gb_states_restore_snapshot(const gb_states *states, uint32_t slot, uint32_t
     copy_snapshot(states, slot, position, true);
 }
 
+static uint8_t *cache_row(const gb_states *states, uint32_t slot, uint32_t state, uint32_t row) {
+    const gb_state_place *place = &states->places[state];
+    return gb_state_memory(states, place, slot) + row * place->row_bytes;
+}
+
+void gb_states_take_rows(const gb_states *states, uint32_t slot, uint32_t state, const gb_states *others,
+                         const gb_rows_of_slot *rows) {
+    states->copy(states->user, cache_row(states, slot, state, rows->first),
+                 cache_row(others, rows->slot, rows->state, rows->first),
+                 (size_t)((rows->end - rows->first) * states->places[state].row_bytes));
+}
+
 /* ---- Saving and loading -------------------------------------------------------------------------------- */
 
 static bool is_saved(const gb_state_place *place, gb_saved_states saved) {

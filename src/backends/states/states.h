@@ -70,6 +70,10 @@ void gb_states_copy(const gb_states *states, uint32_t from, uint32_t to, uint32_
 void gb_states_take_snapshot(const gb_states *states, uint32_t slot, uint32_t position);
 void gb_states_restore_snapshot(const gb_states *states, uint32_t slot, uint32_t position);
 
+/* Copies rows first .. end - 1 of a cache of a slot of other states. The two have rows of as many bytes. */
+void gb_states_take_rows(const gb_states *states, uint32_t slot, uint32_t state, const gb_states *others,
+                         const gb_rows_of_slot *rows);
+
 /* The streams get addresses in the areas. Saving keeps of a ring the last window rows, in the order of
  * positions, so that the bytes do not depend on its capacity; that is all that later tokens can read. */
 gumbel_status gb_states_save(const gb_states *states, uint32_t slot, uint32_t position, gb_saved_states saved,

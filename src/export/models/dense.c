@@ -268,15 +268,16 @@ static gumbel_status build(const gb_config *root, const gb_model_options *option
 }
 
 /* Name, wrapper and model_type; ids that end and begin texts. */
-const gb_model gb_llama = {"llama", NULL, "llama", 2, 1, build};
-const gb_model gb_mistral = {"mistral", "mistral3", "mistral", 2, 1, build};
-const gb_model gb_qwen2 = {"qwen2", NULL, "qwen2", -1, -1, build};
-const gb_model gb_qwen3 = {"qwen3", NULL, "qwen3", -1, -1, build};
-const gb_model gb_qwen3_moe = {"qwen3_moe", NULL, "qwen3_moe", -1, -1, build};
-const gb_model gb_gemma3 = {"gemma3", "gemma3", "gemma3_text", 1, 2, build};
-const gb_model gb_granite = {"granite", NULL, "granite", 2, 1, build};
-const gb_model gb_granite_hybrid = {"granitemoehybrid", NULL, "granitemoehybrid", 2, 1, build};
-const gb_model gb_phi3 = {"phi3", NULL, "phi3", 32000, 1, build};
-const gb_model gb_gpt_oss = {"gpt_oss", NULL, "gpt_oss", 200002, 199998, build};
-const gb_model gb_muse_glimmer = {"muse_glimmer", "muse_glimmer", "muse_glimmer_text", 200001, 200000, build};
-const gb_model gb_smollm3 = {"smollm3", NULL, "smollm3", 128001, 128000, build};
+const gb_model gb_llama = {"llama", NULL, "llama", 2, 1, build, NULL};
+const gb_model gb_mistral = {"mistral", "mistral3", "mistral", 2, 1, build, NULL};
+const gb_model gb_qwen2 = {"qwen2", NULL, "qwen2", -1, -1, build, NULL};
+const gb_model gb_qwen3 = {"qwen3", NULL, "qwen3", -1, -1, build, NULL};
+const gb_model gb_qwen3_moe = {"qwen3_moe", NULL, "qwen3_moe", -1, -1, build, NULL};
+const gb_model gb_gemma3 = {"gemma3", "gemma3", "gemma3_text", 1, 2, build, NULL};
+const gb_model gb_granite = {"granite", NULL, "granite", 2, 1, build, NULL};
+const gb_model gb_granite_hybrid = {"granitemoehybrid", NULL, "granitemoehybrid", 2, 1, build, NULL};
+const gb_model gb_phi3 = {"phi3", NULL, "phi3", 32000, 1, build, NULL};
+const gb_model gb_gpt_oss = {"gpt_oss", NULL, "gpt_oss", 200002, 199998, build, NULL};
+const gb_model gb_muse_glimmer = {
+    "muse_glimmer", "muse_glimmer", "muse_glimmer_text", 200001, 200000, build, NULL};
+const gb_model gb_smollm3 = {"smollm3", NULL, "smollm3", 128001, 128000, build, NULL};

@@ -240,5 +240,5 @@ static gumbel_status build(const gb_config *root, const gb_model_options *option
 }
 
 /* Name, wrapper and model_type; ids that end and begin texts. */
-const gb_model gb_gemma4 = {"gemma4", "gemma4", "gemma4_text", 1, 2, build};
-const gb_model gb_gemma4_unified = {"gemma4", "gemma4_unified", "gemma4_unified_text", 1, 2, build};
+const gb_model gb_gemma4 = {"gemma4", "gemma4", "gemma4_text", 1, 2, build, NULL};
+const gb_model gb_gemma4_unified = {"gemma4", "gemma4_unified", "gemma4_unified_text", 1, 2, build, NULL};

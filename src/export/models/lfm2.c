@@ -120,5 +120,5 @@ static gumbel_status build(const gb_config *root, const gb_model_options *option
 }
 
 /* Name, wrapper and model_type; ids that end and begin texts. */
-const gb_model gb_lfm2 = {"lfm2", NULL, "lfm2", 2, 1, build};
-const gb_model gb_lfm2_moe = {"lfm2_moe", NULL, "lfm2_moe", 2, 1, build};
+const gb_model gb_lfm2 = {"lfm2", NULL, "lfm2", 2, 1, build, NULL};
+const gb_model gb_lfm2_moe = {"lfm2_moe", NULL, "lfm2_moe", 2, 1, build, NULL};

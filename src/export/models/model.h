@@ -16,6 +16,7 @@ typedef struct gb_model_options {
     uint32_t max_context;  /* 0: the smaller of the model's own and 8192 */
     int64_t prefill_chunk; /* tokens of a session in one step, at most; 0: 512 */
     uint32_t layers;       /* keep the first layers only; 0: all */
+    bool keep_hidden;      /* for a draft head: what the head of tokens takes in is kept (keep_hidden) */
     gb_sampler_options sampler;
 } gb_model_options;
 
@@ -31,6 +32,11 @@ typedef struct gb_model {
      * ARGUMENT for the options. */
     gumbel_status (*build)(const gb_config *config, const gb_model_options *options, gb_builder *builder,
                            gb_weights *weights, gumbel_error *error);
+
+    /* Builds the graph of its draft head, likewise; one that has what build has under the same names. NULL:
+     * the model has none. Errors: build's; ARGUMENT where the checkpoint lacks it. */
+    gumbel_status (*build_head)(const gb_config *config, const gb_model_options *options, gb_builder *builder,
+                                gb_weights *weights, gumbel_error *error);
 } gb_model;
 
 /* The model that config.json (its root) is of. Errors: UNSUPPORTED naming the model_type found and those that

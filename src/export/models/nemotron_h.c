@@ -111,4 +111,4 @@ static gumbel_status build(const gb_config *root, const gb_model_options *option
 }
 
 /* Name, wrapper and model_type; ids that end and begin texts. */
-const gb_model gb_nemotron_h = {"nemotron_h", NULL, "nemotron_h", 2, 1, build};
+const gb_model gb_nemotron_h = {"nemotron_h", NULL, "nemotron_h", 2, 1, build, NULL};

@@ -155,6 +155,6 @@ static gumbel_status build(const gb_config *root, const gb_model_options *option
 }
 
 /* Name, wrapper and model_type; ids that end and begin texts. */
-const gb_model gb_qwen3_5 = {"qwen3_5", "qwen3_5", "qwen3_5_text", -1, -1, build};
-const gb_model gb_qwen3_5_moe = {"qwen3_5_moe", "qwen3_5_moe", "qwen3_5_moe_text", -1, -1, build};
-const gb_model gb_qwen3_next = {"qwen3_next", NULL, "qwen3_next", -1, -1, build};
+const gb_model gb_qwen3_5 = {"qwen3_5", "qwen3_5", "qwen3_5_text", -1, -1, build, NULL};
+const gb_model gb_qwen3_5_moe = {"qwen3_5_moe", "qwen3_5_moe", "qwen3_5_moe_text", -1, -1, build, NULL};
+const gb_model gb_qwen3_next = {"qwen3_next", NULL, "qwen3_next", -1, -1, build, NULL};

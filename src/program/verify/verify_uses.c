@@ -36,8 +36,13 @@ static bool stores_the_same(const gb_node *a, const gb_node *b) {
     return true;
 }
 
-/* Rules 29 and 30: one use, or several that store the same, and always executed, so that what a slot holds
- * depends on its own tokens alone. */
+/* Whether one reads the hidden states that the other then stores. */
+static bool reads_before(const gb_node *a, const gb_node *b) {
+    return a->op == GB_OP_PREVIOUS_HIDDEN && b->op == GB_OP_KEEP_HIDDEN;
+}
+
+/* Rules 29 and 30: one use, or several that store the same, or one that reads before one that stores; and
+ * always executed, so that what a slot holds depends on its own tokens alone. */
 static gumbel_status check_state_operand(gb_verification *verification, const gb_node *node, gb_ref ref,
                                          int depth) {
     const gb_value *value = &verification->program->values[ref];
@@ -45,7 +50,7 @@ static gumbel_status check_state_operand(gb_verification *verification, const gb
         return GUMBEL_OK;
     const char *name = verification->program->states[value->index].name;
     const gb_node **user = &verification->state_users[value->index];
-    if (*user && !stores_the_same(*user, node))
+    if (*user && !stores_the_same(*user, node) && !reads_before(*user, node))
         return gb_fail(verification->error, GUMBEL_ERROR_FORMAT, "state %s is used twice", name);
     if (depth > 0)
         return gb_fail(verification->error, GUMBEL_ERROR_FORMAT, "state %s is used within an if", name);
@@ -122,6 +127,17 @@ static gumbel_status check_count_tokens(gb_verification *verification, const gb_
     return GUMBEL_OK;
 }
 
+/* Rule 45: hidden states are indexed by position. */
+static gumbel_status check_hidden(gb_verification *verification, const gb_node *node) {
+    const gb_program *program = verification->program;
+    const gb_ref last = node->operands[node->operand_count - 1];
+    const gb_state *hidden = &program->states[program->values[last].index];
+    if (hidden->kind != GB_STATE_CACHE)
+        return gb_fail(verification->error, GUMBEL_ERROR_FORMAT, "%s: state %s is of kind %s, expected cache",
+                       gb_op_find(node->op)->name, hidden->name, gb_state_kind_name(hidden->kind));
+    return GUMBEL_OK;
+}
+
 /* Rule 44: a file's program is not sharded. */
 static gumbel_status check_all_gather(gb_verification *verification, const gb_node *node) {
     const uint32_t ranks = verification->program->ranks > 0 ? verification->program->ranks : 1;
@@ -146,6 +162,8 @@ gumbel_status gb_verify_uses(gb_verification *verification, const gb_node *node,
         return check_experts(verification, node);
     if (node->op == GB_OP_ALL_GATHER)
         return check_all_gather(verification, node);
+    if (node->op == GB_OP_KEEP_HIDDEN || node->op == GB_OP_PREVIOUS_HIDDEN)
+        return check_hidden(verification, node);
     if (node->op == GB_OP_COUNT_TOKENS)
         return check_count_tokens(verification, node);
     return GUMBEL_OK;

@@ -202,6 +202,48 @@ gb_program *tiny_program_build(bool use_sampling) {
     return program;
 }
 
+/* ---- The one with a draft head ---------------------------------------------------------------------------
+ */
+
+static gb_ref hidden_state(gb_builder *b) {
+    return gb_build_state(b, "hidden", GB_STATE_CACHE, GB_BF16, 3,
+                          (const int64_t[]){TINY_CONTEXT, 1, TINY_WIDTH}, 0);
+}
+
+static gb_ref keep_hidden(gb_builder *b, gb_ref x, gb_ref hidden) {
+    return PLAIN(KEEP_HIDDEN, x, gb_build_input(b, GB_ROLE_POSITIONS), gb_build_input(b, GB_ROLE_SLOTS),
+                 hidden);
+}
+
+/* Embeddings, to which a head adds what the token before them left. */
+static gb_program *build_with_hidden(bool is_head) {
+    gb_builder *b = gb_builder_create();
+    gb_program *program;
+    gumbel_error error;
+    assert_non_null(b);
+    set_metadata(gb_builder_metadata(b), true);
+    gb_ref table = constant(b, "", "embedding", TINY_VOCABULARY, TINY_WIDTH), hidden = hidden_state(b);
+    gb_ref x = OP(EMBEDDING, FLOAT(SCALE, 4), table, gb_build_input(b, GB_ROLE_TOKENS));
+    if (is_head)
+        x = PLAIN(ADD, x,
+                  PLAIN(PREVIOUS_HIDDEN, gb_build_input(b, GB_ROLE_POSITIONS),
+                        gb_build_input(b, GB_ROLE_SLOTS), hidden));
+    else
+        x = layer(b, x, "layers.0.", true);
+    x = layer(b, x, is_head ? "head." : "layers.1.", false);
+    if (finish(b, keep_hidden(b, x, hidden), table, true, &program, &error) != GUMBEL_OK)
+        fail_msg("%s", error.message);
+    return program;
+}
+
+gb_program *tiny_target_build(void) {
+    return build_with_hidden(false);
+}
+
+gb_program *tiny_head_build(void) {
+    return build_with_hidden(true);
+}
+
 /* ---- The recurrent one --------------------------------------------------------------------------------- */
 
 enum { MIXED = (2 * TINY_KEY_HEADS + TINY_HEADS) * TINY_HEAD_WIDTH }; /* a row of query, key and value */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Small valid programs. The tiny program has two layers (a sliding window in a ring, a full cache),
- * soft-capped logits and the full sampler; the tiny recurrent program a delta net and experts. Between them
- * they have every op of ops.def, so that tests of files, plans and printers see all of them.
+ * soft-capped logits and the full sampler; the tiny recurrent program a delta net and experts; the tiny head
+ * guesses for the tiny target. Between them they have every op of ops.def, so that tests of files, plans and
+ * printers see all of them.
  */
 #ifndef GUMBEL_TESTS_TINY_PROGRAM_H
 #define GUMBEL_TESTS_TINY_PROGRAM_H
@@ -42,6 +43,11 @@ gb_program *tiny_program_build(bool use_sampling);
 gumbel_status tiny_program_try(bool use_sampling, gb_program **program, gumbel_error *error);
 
 gb_program *tiny_recurrent_build(bool use_sampling);
+
+/* The tiny program, sampling, with its hidden states kept, and a head that guesses for it: its embedding and
+ * the hidden state before it, a layer, and the same end. */
+gb_program *tiny_target_build(void);
+gb_program *tiny_head_build(void);
 
 /* The sampler on soft-capped logits [B,V], as DESIGN's contract of the sampler has it. */
 gb_ref tiny_program_sampler(gb_builder *builder, gb_ref logits);

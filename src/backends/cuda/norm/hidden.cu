@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Hidden states by position, which a draft head reads.
+ */
+#include "backends/cuda/device/each.cuh"
+
+using namespace gb_cuda;
+
+/* The rows of all slots. */
+struct hidden_rows {
+    uint8_t *data;
+    size_t slot_bytes, width;
+    gb_dtype dtype;
+    __device__ void *of_slot(int32_t slot) const {
+        return data + (size_t)slot * slot_bytes;
+    }
+};
+
+static hidden_rows hidden_of(const gb_cuda_tensor *state) {
+    return {data_of<uint8_t>(state), state->slot_bytes, state->dims[2], state->dtype};
+}
+
+struct keep_hidden_function {
+    const float *x;
+    const int32_t *positions, *slots;
+    hidden_rows hidden;
+    float *y;
+    __device__ void operator()(size_t n, size_t k) const {
+        const float value = x[n * hidden.width + k];
+        const size_t at = (size_t)positions[n] * hidden.width + k;
+        if (hidden.dtype == GB_BF16)
+            static_cast<uint16_t *>(hidden.of_slot(slots[n]))[at] = gb_bf16_from_float(value);
+        else
+            static_cast<float *>(hidden.of_slot(slots[n]))[at] = value;
+        y[n * hidden.width + k] = value;
+    }
+};
+
+void gb_cuda_keep_hidden(const gb_cuda_call *call) {
+    const gb_cuda_tensor *x = call->operands[0];
+    add_each(call->launches, "keep_hidden", x->dims[0], x->dims[1],
+             keep_hidden_function{data_of<const float>(x), data_of<const int32_t>(call->operands[1]),
+                                  data_of<const int32_t>(call->operands[2]), hidden_of(call->operands[3]),
+                                  data_of<float>(call->results[0])});
+}
+
+struct previous_hidden_function {
+    const int32_t *positions, *slots;
+    hidden_rows hidden;
+    float *y;
+    __device__ void operator()(size_t n, size_t k) const {
+        const int32_t position = positions[n];
+        y[n * hidden.width + k] = position > 0 ? load_float(hidden.of_slot(slots[n]), hidden.dtype,
+                                                            (size_t)(position - 1) * hidden.width + k)
+                                               : 0.0f;
+    }
+};
+
+void gb_cuda_previous_hidden(const gb_cuda_call *call) {
+    const gb_cuda_tensor *y = call->results[0];
+    add_each(call->launches, "previous_hidden", y->dims[0], y->dims[1],
+             previous_hidden_function{data_of<const int32_t>(call->operands[0]),
+                                      data_of<const int32_t>(call->operands[1]), hidden_of(call->operands[2]),
+                                      data_of<float>(y)});
+}
