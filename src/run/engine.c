@@ -7,6 +7,7 @@
 #include "program/costs.h"
 #include "program/verify/verifier.h"
 #include "run/draft/draft_tokens.h"
+#include "run/draft/head.h"
 #include "run/draft/model.h"
 #include "run/handles.h"
 #include "run/prefill_chunk.h"
@@ -135,8 +136,6 @@ static double usual_draft_cost(const gb_program *program, const gb_program *draf
 }
 
 static bool reserve_draft_models(gumbel_engine *engine, gumbel_engine *draft_engine) {
-    if (!draft_engine)
-        return true;
     engine->draft_engine = draft_engine;
     engine->draft_cost = usual_draft_cost(engine->program, draft_engine->program);
     engine->draft_models = gb_draft_models_create(engine->slots);
@@ -144,6 +143,17 @@ static bool reserve_draft_models(gumbel_engine *engine, gumbel_engine *draft_eng
     for (uint32_t i = 0; engine->draft_models && i < engine->slots; i++)
         engine->sessions[i].draft_model = &engine->draft_models[i];
     return engine->draft_models && engine->draft_requests;
+}
+
+/* The backend is there. */
+static gumbel_status use_draft_engine(gumbel_engine *engine, gumbel_engine *draft_engine,
+                                      gumbel_error *error) {
+    bool can = draft_engine != NULL;
+    if (can && draft_engine->is_draft_head)
+        GB_TRY(gb_can_use_draft_head(engine, draft_engine, &can, error));
+    if (!can || reserve_draft_models(engine, draft_engine))
+        return GUMBEL_OK;
+    return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for %u draft models", engine->slots);
 }
 
 /* How many steps are announced: as many as the backend begins, and as rings have room for without losing a
@@ -238,17 +248,20 @@ gumbel_status gumbel_engine_create(const gumbel_program *program, const gumbel_e
     if (!made)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for an engine");
     made->program = program->program;
+    made->hidden_state = gb_hidden_state(made->program);
+    made->is_draft_head = gb_is_draft_head(made->program);
     use_options(made, &settled);
     const gb_backend_options backend_options = backend_options_of(&settled);
     const gb_devices devices = {settled.values.devices, settled.values.device_count,
                                 (int64_t)settled.values.least_sharded_weights};
     made->most_rows = gb_most_rows(&backend_options);
     gumbel_status status =
-        reserve_batch(made, made->most_rows) && reserve_sessions(made) &&
-                reserve_draft_models(made, settled.values.draft_engine)
+        reserve_batch(made, made->most_rows) && reserve_sessions(made)
             ? create_backend(made, settled.entry, &devices, &backend_options, error)
             : gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for %u sessions of %u positions", made->slots,
                       made->max_context);
+    if (status == GUMBEL_OK)
+        status = use_draft_engine(made, settled.values.draft_engine, error);
     if (status != GUMBEL_OK) {
         gumbel_engine_destroy(made);
         return status;

@@ -49,6 +49,9 @@ static gumbel_status check_generate(const gumbel_session *session, const int32_t
         return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
                        "generate: the program was exported with --logits and has no sampler; use gumbel_step "
                        "and gumbel_sample");
+    if (engine->is_draft_head)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                       "generate: the program is a draft head, which only guesses for another");
     if (count > 0 && !tokens)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "generate: tokens is NULL");
     size_t pending = session->pending_token >= 0 ? 1 : 0;

@@ -116,6 +116,8 @@ struct gumbel_engine {
     gumbel_engine *draft_engine;         /* the caller's; NULL: none */
     struct gb_draft_model *draft_models; /* [slots] */
     gumbel_request *draft_requests;      /* [slots] of a step of the draft engine */
+    uint32_t hidden_state;               /* the program's; UINT32_MAX: none */
+    bool is_draft_head;                  /* the program is one */
     double draft_cost;                   /* of a guess, where no time is known, in steps of this engine */
     gumbel_log_callback log;             /* NULL: no notices */
     void *log_user;

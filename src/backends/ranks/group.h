@@ -44,6 +44,8 @@ struct gb_group_task {
     const gb_batch *batch;
     gb_batch *result; /* what rank 0's step has made of it */
     uint32_t slot, to, position;
+    uint32_t state;
+    const gb_rows_of_slot *rows;
     gb_saved_states saved;
     gb_host_states **states; /* [count] */
     gb_rank_bytes *bytes;    /* [count] */
@@ -68,6 +70,8 @@ gumbel_status gb_group_save_slot(gb_backend *backend, uint32_t slot, uint32_t po
                                  gb_save_stream write, void *user, gumbel_error *error);
 gumbel_status gb_group_load_slot(gb_backend *backend, uint32_t slot, uint32_t position, gb_saved_states saved,
                                  gb_load_stream read, void *user, gumbel_error *error);
+gumbel_status gb_group_take_rows(gb_backend *backend, uint32_t slot, uint32_t state,
+                                 const gb_rows_of_slot *rows, gumbel_error *error);
 gumbel_status gb_group_copy_to_host(gb_backend *backend, uint32_t slot, uint32_t position,
                                     gb_saved_states saved, gb_host_states **states, gumbel_error *error);
 gumbel_status gb_group_copy_from_host(gb_backend *backend, uint32_t slot, uint32_t position,

@@ -150,6 +150,7 @@ static const gb_backend_functions all_functions = {
     .load_slot = gb_group_load_slot,
     .copy_to_host = gb_group_copy_to_host,
     .copy_from_host = gb_group_copy_from_host,
+    .take_rows = gb_group_take_rows,
     .measure_limits = measure_limits,
     .free_bytes = free_bytes,
 };
@@ -161,7 +162,7 @@ static void take_facts(gb_group *all) {
     all->functions.truncate_slot = own->truncate_slot ? gb_group_truncate_slot : NULL;
     all->functions.copy_to_host = own->copy_to_host ? gb_group_copy_to_host : NULL;
     all->functions.copy_from_host = own->copy_from_host ? gb_group_copy_from_host : NULL;
-    all->functions.take_rows = NULL; /* a head would have to be sharded as its program is */
+    all->functions.take_rows = own->take_rows ? gb_group_take_rows : NULL;
     all->functions.measure_limits = own->measure_limits ? measure_limits : NULL;
     all->functions.free_bytes = own->free_bytes ? free_bytes : NULL;
     for (uint32_t r = 0; r < all->count; r++)

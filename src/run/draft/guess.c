@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "program/settings.h"
 #include "run/draft/drafter.h"
+#include "run/draft/head.h"
 #include "run/draft/model.h"
 
 #include <string.h>
@@ -32,10 +33,17 @@ static const gumbel_session *target_of(const guessing *g, const gb_guess *guess)
     return &g->engine->sessions[guess->slot];
 }
 
-/* Goes back to where both have the same tokens, or further where the states cannot stand there. */
-static void go_back(gumbel_session *draft, const gumbel_session *target) {
-    uint32_t same = 0;
-    const uint32_t most = draft->position < target->position ? draft->position : target->position;
+static uint32_t least(uint32_t a, uint32_t b) {
+    return a < b ? a : b;
+}
+
+/* Goes back to where both have the same tokens, or further where the states cannot stand there. What a draft
+ * head has run behind guesses of its own is run again. */
+static void go_back(const gb_draft_model *model, const gumbel_session *target) {
+    gumbel_session *draft = model->session;
+    uint32_t same = 0, most = least(draft->position, target->position);
+    if (draft->engine->is_draft_head)
+        most = least(most, model->sure);
     while (same < most && draft->tokens[same] == target->tokens[same])
         same++;
     gb_session_go_back(draft, same);
@@ -57,7 +65,7 @@ static void follow(guessing *g, gb_guess *guess) {
     const gumbel_session *target = target_of(g, guess);
     guess->goes_on = true;
     g->is_typical &= draft->position + 1 >= target->position;
-    go_back(draft, target);
+    go_back(model_of(g, guess), target);
     copy_tokens(draft, target, guess->next);
 }
 
@@ -65,18 +73,27 @@ static void follow(guessing *g, gb_guess *guess) {
  * that cannot go back in place first needs a snapshot of where it stands for the next one. */
 static bool has_caught_up(const gumbel_session *draft, const gumbel_session *target) {
     const size_t left = target->position + 1 - draft->position;
+    if (draft->engine->is_draft_head && target->held > 0)
+        return false;
     if (gb_has_recurrent_state(draft->engine->program))
         return left == 1;
     return left <= GB_MOST_DRAFT && gb_session_chunk(draft, left) == left;
 }
 
-static void add_request(guessing *g, const gumbel_request *request) {
+static gumbel_status add_request(guessing *g, const gb_guess *guess, const gumbel_request *request,
+                                 gumbel_error *error) {
+    gumbel_session *draft = request->session;
+    const gumbel_session *target = target_of(g, guess);
+    const uint32_t count = (uint32_t)request->token_count + draft->held;
     g->requests[g->request_count++] = *request;
-    g->room -= (uint32_t)request->token_count + request->session->held;
+    g->room -= count;
+    model_of(g, guess)->sure =
+        least(draft->position + (uint32_t)request->token_count, gb_session_run_position(target) + 1);
+    return gb_take_hidden(target, draft, count, error);
 }
 
 /* A part of what a session has still to run, as far as there is room. */
-static void add_piece(guessing *g, const gb_guess *guess) {
+static gumbel_status add_piece(guessing *g, const gb_guess *guess, gumbel_error *error) {
     gumbel_session *draft = model_of(g, guess)->session;
     const gumbel_session *target = target_of(g, guess);
     const uint32_t left = target->position - draft->position,
@@ -84,13 +101,14 @@ static void add_piece(guessing *g, const gb_guess *guess) {
                    most = g->budget < room ? g->budget : room;
     const size_t chunk = gb_session_chunk(draft, left < most ? left : most);
     if (chunk == 0 || atomic_load(&target->cancelled))
-        return;
+        return GUMBEL_OK;
     draft->generated_from = target->generated_from;
-    add_request(g, &(gumbel_request){.size = sizeof(gumbel_request),
-                                     .session = draft,
-                                     .tokens = draft->tokens + draft->position,
-                                     .token_count = chunk});
     g->budget -= (uint32_t)chunk;
+    const gumbel_request request = {.size = sizeof request,
+                                    .session = draft,
+                                    .tokens = draft->tokens + draft->position,
+                                    .token_count = chunk};
+    return add_request(g, guess, &request, error);
 }
 
 static void begin_step(guessing *g) {
@@ -105,7 +123,7 @@ static gumbel_status catch_up(guessing *g, gumbel_error *error) {
         for (size_t i = 0; i < g->count; i++)
             if (g->guesses[i].goes_on &&
                 !has_caught_up(model_of(g, &g->guesses[i])->session, target_of(g, &g->guesses[i])))
-                add_piece(g, &g->guesses[i]);
+                GB_TRY(add_piece(g, &g->guesses[i], error));
         GB_TRY(gumbel_step(g->engine->draft_engine, g->requests, g->request_count, error));
     } while (g->request_count > 0);
     return GUMBEL_OK;
@@ -186,16 +204,16 @@ static gumbel_request draw_request(gb_draft_model *model, const gumbel_session *
 }
 
 /* Adds a guess's row to the round, unless none may follow, or its tokens leave no room for it. */
-static void add_draw(guessing *g, gb_guess *guess) {
+static gumbel_status add_draw(guessing *g, gb_guess *guess, gumbel_error *error) {
     gb_draft_model *model = model_of(g, guess);
     guess->goes_on = set_mask(model->session, guess);
     if (!guess->goes_on)
-        return;
+        return GUMBEL_OK;
     const gumbel_request request = draw_request(model, target_of(g, guess), guess);
-    if (request.token_count + model->session->held > g->room)
-        guess->goes_on = guess->is_ready = false;
-    else
-        add_request(g, &request);
+    if (request.token_count + model->session->held <= g->room)
+        return add_request(g, guess, &request, error);
+    guess->goes_on = guess->is_ready = false;
+    return GUMBEL_OK;
 }
 
 static void take_result(const guessing *g, gb_guess *guess) {
@@ -215,7 +233,7 @@ static gumbel_status draw_round(guessing *g, gumbel_error *error) {
     begin_step(g);
     for (size_t i = 0; i < g->count; i++)
         if (g->guesses[i].goes_on)
-            add_draw(g, &g->guesses[i]);
+            GB_TRY(add_draw(g, &g->guesses[i], error));
     g->rounds += g->request_count > 0;
     g->rows += (uint32_t)g->request_count;
     const gumbel_status status = gumbel_step(g->engine->draft_engine, g->requests, g->request_count, error);

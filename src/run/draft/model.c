@@ -2,6 +2,7 @@
 #include "run/draft/model.h"
 
 #include "base/memory.h"
+#include "run/draft/head.h"
 #include "run/draft/same_tokens.h"
 
 enum { PROBES = 4, PROBE_TOKENS = 3 };
@@ -20,6 +21,8 @@ gumbel_status gb_check_draft_engine(const gb_program *target, const gumbel_engin
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
                        "draft_engine: its program has recurrent states, which go back to snapshots alone; "
                        "create it with the option snapshots");
+    if (draft_engine->is_draft_head)
+        GB_TRY(gb_check_draft_head(target, program, error));
     return gb_check_same_tokens(target, program, error);
 }
 

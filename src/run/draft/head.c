@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/draft/head.h"
+
+static const gb_type *hidden_type(const gb_program *program) {
+    const uint32_t state = gb_hidden_state(program);
+    return state == UINT32_MAX ? NULL : &program->states[state].type;
+}
+
+gumbel_status gb_check_draft_head(const gb_program *target, const gb_program *head, gumbel_error *error) {
+    const gb_type *own = hidden_type(target), *wanted = hidden_type(head);
+    if (own && wanted && own->dtype == wanted->dtype && own->shape.dims[2] == wanted->shape.dims[2])
+        return GUMBEL_OK;
+    return gb_fail(
+        error, GUMBEL_ERROR_ARGUMENT,
+        "draft_engine: its program is a draft head, and this program keeps no hidden states for it; "
+        "export both together");
+}
+
+gumbel_status gb_can_use_draft_head(const gumbel_engine *engine, const gumbel_engine *head, bool *can,
+                                    gumbel_error *error) {
+    const gb_backend_functions *functions = engine->backend->functions;
+    *can = functions->take_rows != NULL;
+    if (!*can && engine->log)
+        engine->log(engine->log_user, GUMBEL_LOG_INFO, "the draft head is not used: this backend runs none");
+    if (!*can || head->backend->functions->take_rows == functions->take_rows)
+        return GUMBEL_OK;
+    return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                   "draft_engine: a draft head runs on the backend and the devices of its program");
+}
+
+gumbel_status gb_take_hidden(const gumbel_session *target, gumbel_session *draft, size_t count,
+                             gumbel_error *error) {
+    const gumbel_engine *engine = target->engine, *head = draft->engine;
+    const uint32_t from = gb_session_run_position(draft), known = gb_session_run_position(target);
+    const uint32_t last = from + (uint32_t)count - 1;
+    const gb_rows_of_slot rows = {.backend = engine->backend,
+                                  .slot = target->slot,
+                                  .state = engine->hidden_state,
+                                  .first = from > 0 ? from - 1 : 0,
+                                  .end = last < known ? last : known};
+    if (!head->is_draft_head || rows.first >= rows.end)
+        return GUMBEL_OK;
+    return head->backend->functions->take_rows(head->backend, draft->slot, head->hidden_state, &rows, error);
+}

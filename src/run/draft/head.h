@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Draft heads: programs that guess from the hidden states of the target, whose engine keeps them by position.
+ * A head's session is given those before the tokens that it runs; behind the target's last one it goes on
+ * from its own. (Gloeckle et al., Better and faster large language models via multi-token prediction, 2024)
+ */
+#ifndef GUMBEL_RUN_DRAFT_HEAD_H
+#define GUMBEL_RUN_DRAFT_HEAD_H
+
+#include "run/handles.h"
+
+/* Whether the head's program goes on from hidden states as the target's keeps them. Errors: ARGUMENT. */
+gumbel_status gb_check_draft_head(const gb_program *target, const gb_program *head, gumbel_error *error);
+
+/* Whether an engine can give its hidden states to the head's, which is of the same backend; logs a notice
+ * where the backend cannot. Errors: ARGUMENT, where the head is on another one. */
+gumbel_status gb_can_use_draft_head(const gumbel_engine *engine, const gumbel_engine *head, bool *can,
+                                    gumbel_error *error);
+
+/* Gives the head's session the hidden states before the next count tokens that it runs, as far as the target
+ * has run. Of another draft engine it does nothing. Errors: the backend's. */
+gumbel_status gb_take_hidden(const gumbel_session *target, gumbel_session *draft, size_t count,
+                             gumbel_error *error);
+
+#endif

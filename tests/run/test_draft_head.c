@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A draft head guesses from the hidden states of its target: answers are those without it, and what it
+ * guesses depends on the target's tokens alone, not on when it guessed before.
+ */
+#include "program/file/writer.h"
+#include "run/draft/guess.h"
+#include "run/draft/model.h"
+#include "run/handles.h"
+#include "support/assertions.h"
+#include "support/backend.h"
+#include "support/programs/tiny_program.h"
+#include "support/temporary.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { PROMPT = 9, ANSWER = 30, DRAFT = 5 };
+
+static gumbel_error error;
+static gumbel_program *target, *head;
+
+/* With them the two, which have nothing in common, often draw the same. */
+static const gumbel_bias biases[] = {{9, 20}, {30, 20}, {41, 20}};
+static const gumbel_sampling settings[] = {
+    {.size = sizeof(gumbel_sampling), .top_p = 1},
+    {.size = sizeof(gumbel_sampling), .temperature = 1, .top_p = 1},
+    {.size = sizeof(gumbel_sampling),
+     .temperature = 1.5f,
+     .top_k = 12,
+     .top_p = 0.95f,
+     .repetition_penalty = 1.3f,
+     .penalized = GUMBEL_PENALIZED_ALL},
+    {.size = sizeof(gumbel_sampling), .temperature = 1, .top_p = 1, .bias = biases, .bias_count = 3},
+};
+enum { SETTINGS = sizeof settings / sizeof *settings };
+
+static gumbel_program *open_written(gb_program *built) {
+    const char *path = temporary_path("draft_head.gumbel");
+    gumbel_program *program;
+    assert_ok(tiny_program_write(built, path, &error), &error);
+    gb_program_destroy(built);
+    assert_ok(gumbel_program_open(path, &program, &error), &error);
+    remove(path);
+    return program;
+}
+
+static int open_programs(void **state) {
+    (void)state;
+    target = open_written(tiny_target_build());
+    head = open_written(tiny_head_build());
+    return 0;
+}
+
+static int close_programs(void **state) {
+    (void)state;
+    gumbel_program_close(target);
+    gumbel_program_close(head);
+    return 0;
+}
+
+/* ---- Engines ------------------------------------------------------------------------------------------- */
+
+typedef struct side {
+    gumbel_engine *draft_engine, *engine;
+    gumbel_session *session;
+} side;
+
+static gumbel_engine *make_engine(const gumbel_program *program, gumbel_engine *draft_engine,
+                                  double seconds) {
+    gumbel_engine *engine;
+    const gumbel_engine_options options = {.size = sizeof options,
+                                           .backend = GUMBEL_TEST_BACKEND,
+                                           .slots = 3,
+                                           .threads = 2,
+                                           .draft_tokens = draft_engine ? DRAFT : 0,
+                                           .draft_engine = draft_engine};
+    assert_ok(gumbel_engine_create(program, &options, &engine, &error), &error);
+    engine->step_times.seconds[0] = seconds; /* drafts pay */
+    engine->step_times.samples[0] = 1;
+    engine->step_times.is_fixed = true;
+    return engine;
+}
+
+static side make_side(bool has_head) {
+    side s = {0};
+    if (has_head)
+        s.draft_engine = make_engine(head, NULL, 0.001);
+    s.engine = make_engine(target, s.draft_engine, 1);
+    assert_ok(gumbel_session_create(s.engine, &s.session, &error), &error);
+    gumbel_session_set_seed(s.session, 7);
+    return s;
+}
+
+static void destroy_side(const side *s) {
+    gumbel_engine_destroy(s->engine);
+    gumbel_engine_destroy(s->draft_engine);
+}
+
+/* ---- Answers ------------------------------------------------------------------------------------------- */
+
+static void ask(const side *s, uint32_t question, const gumbel_sampling *sampling, gumbel_drafting drafting) {
+    int32_t prompt[PROMPT];
+    const gumbel_generate_options options = {.size = sizeof options,
+                                             .sampling = sampling,
+                                             .ignore_stop = true,
+                                             .max_new_tokens = ANSWER,
+                                             .drafting = drafting};
+    for (uint32_t i = 0; i < PROMPT; i++)
+        prompt[i] = (int32_t)((question * 17 + i * 29) % (TINY_VOCABULARY - 8)) + 8;
+    assert_ok(gumbel_generate(s->session, prompt, PROMPT, &options, &error), &error);
+}
+
+static void draw(const side *s, uint32_t count, int32_t *tokens) {
+    for (uint32_t i = 0; i < count; i++) {
+        gumbel_generated next = {.size = sizeof next};
+        assert_ok(gumbel_next(s->session, &next, &error), &error);
+        tokens[i] = next.token;
+    }
+}
+
+/* Two turns, of which the first is left early and gone back in. */
+static gumbel_draft_stats converse(const side *s, const gumbel_sampling *sampling, int32_t *tokens) {
+    const gumbel_drafting drafting = s->draft_engine ? GUMBEL_DRAFTING_MODEL : GUMBEL_DRAFTING_OFF;
+    gumbel_draft_stats stats = {.size = sizeof stats};
+    ask(s, 1, sampling, drafting);
+    draw(s, 8, tokens);
+    assert_ok(gumbel_session_rewind(s->session, gumbel_session_position(s->session, NULL) - 3, &error),
+              &error);
+    ask(s, 2, sampling, drafting);
+    draw(s, ANSWER, tokens + 8);
+    assert_ok(gumbel_session_draft_stats(s->session, &stats, &error), &error);
+    return stats;
+}
+
+static void answers_are_those_without(void **state) {
+    (void)state;
+    for (uint32_t i = 0; i < SETTINGS; i++) {
+        int32_t plain[8 + ANSWER], drafted[8 + ANSWER];
+        const side without = make_side(false), with = make_side(true);
+        converse(&without, &settings[i], plain);
+        const gumbel_draft_stats stats = converse(&with, &settings[i], drafted);
+        assert_memory_equal(plain, drafted, sizeof plain);
+        assert_true(stats.proposed > 0);
+        assert_true(settings[i].bias_count == 0 || stats.accepted > ANSWER / 3);
+        destroy_side(&without);
+        destroy_side(&with);
+    }
+}
+
+/* ---- Guesses ------------------------------------------------------------------------------------------- */
+
+static void guess(const side *s, int32_t *tokens) {
+    uint32_t count;
+    assert_ok(gb_draft_model_guess(s->session, NULL, DRAFT, false, tokens, &count, &error), &error);
+    for (; count < DRAFT; count++) /* behind a stop token */
+        tokens[count] = -1;
+}
+
+/* One that has guessed all along, and one that begins anew, and so reads all hidden states, guess the same.
+ */
+static void guesses_depend_on_the_tokens_alone(void **state) {
+    (void)state;
+    static const uint32_t between[] = {1, 1, 2, 5, 1, 3, 4};
+    for (uint32_t i = 0; i < SETTINGS; i++) {
+        const side s = make_side(true);
+        int32_t tokens[ANSWER], going_on[DRAFT], anew[DRAFT];
+        ask(&s, 3, &settings[i], GUMBEL_DRAFTING_OFF);
+        draw(&s, 1, tokens);
+        for (size_t b = 0; b < sizeof between / sizeof *between; b++) {
+            guess(&s, going_on);
+            gb_draft_model model = *s.session->draft_model;
+            *s.session->draft_model = (gb_draft_model){0};
+            guess(&s, anew);
+            gb_draft_model_end(s.session->draft_model);
+            *s.session->draft_model = model;
+            assert_memory_equal(going_on, anew, sizeof anew);
+            draw(&s, between[b], tokens);
+        }
+        destroy_side(&s);
+    }
+}
+
+/* Others than where the hidden states are not there. */
+static void hidden_states_count(void **state) {
+    (void)state;
+    const side s = make_side(true);
+    int32_t tokens[ANSWER], with[DRAFT], without[DRAFT];
+    uint32_t different = 0;
+    ask(&s, 3, &settings[0], GUMBEL_DRAFTING_OFF);
+    for (uint32_t i = 0; i < 10; i++) {
+        draw(&s, 1, tokens);
+        guess(&s, with);
+        gb_draft_model_end(s.session->draft_model);
+        s.draft_engine->is_draft_head = false;
+        guess(&s, without);
+        s.draft_engine->is_draft_head = true;
+        gb_draft_model_end(s.session->draft_model);
+        different += memcmp(with, without, sizeof with) != 0;
+    }
+    assert_true(different > 0);
+    destroy_side(&s);
+}
+
+/* ---- Errors -------------------------------------------------------------------------------------------- */
+
+static void a_target_keeps_hidden_states(void **state) {
+    (void)state;
+    gumbel_program *plain = open_written(tiny_program_build(true));
+    gumbel_engine *draft_engine = make_engine(head, NULL, 1), *engine;
+    const gumbel_engine_options options = {.size = sizeof options,
+                                           .backend = GUMBEL_TEST_BACKEND,
+                                           .draft_tokens = DRAFT,
+                                           .draft_engine = draft_engine};
+    assert_fails(gumbel_engine_create(plain, &options, &engine, &error), GUMBEL_ERROR_ARGUMENT, &error,
+                 "draft_engine: its program is a draft head, and this program keeps no hidden states for it; "
+                 "export both together");
+    gumbel_engine_destroy(draft_engine);
+    gumbel_program_close(plain);
+}
+
+static void a_head_answers_nothing(void **state) {
+    (void)state;
+    gumbel_engine *engine = make_engine(head, NULL, 1);
+    gumbel_session *session;
+    const int32_t prompt = 9;
+    assert_ok(gumbel_session_create(engine, &session, &error), &error);
+    assert_fails(gumbel_generate(session, &prompt, 1, NULL, &error), GUMBEL_ERROR_ARGUMENT, &error,
+                 "generate: the program is a draft head, which only guesses for another");
+    gumbel_engine_destroy(engine);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(answers_are_those_without), cmocka_unit_test(guesses_depend_on_the_tokens_alone),
+        cmocka_unit_test(hidden_states_count),       cmocka_unit_test(a_target_keeps_hidden_states),
+        cmocka_unit_test(a_head_answers_nothing),
+    };
+    return cmocka_run_group_tests_name("draft_head", tests, open_programs, close_programs);
+}
