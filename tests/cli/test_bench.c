@@ -375,7 +375,11 @@ static void drafts_are_accepted_as_wanted(void **state) {
     free(table);
     command_result result = GUMBEL(NULL, "bench", program, "--draft-acceptance", "50");
     assert_status(result, 1);
-    assert_one_error_line(&result, "--draft-model and --draft-acceptance go together");
+    assert_one_error_line(&result, "nothing is there that guesses: export the program with --draft-head");
+    free_result(&result);
+    result = GUMBEL(NULL, "bench", program, "--draft-model", program);
+    assert_status(result, 1);
+    assert_one_error_line(&result, "--draft-model needs --draft-acceptance");
     free_result(&result);
 }
 

@@ -245,7 +245,7 @@ static void another_program_guesses(void **state) {
     free(guessed);
     command_result result = GUMBEL(NULL, "run", program, "--tokens", "2", "--draft", "model");
     assert_status(result, 1);
-    assert_has(result.errors, "--draft model needs the program that guesses: --draft-model PROGRAM");
+    assert_has(result.errors, "nothing is there that guesses: export the program with --draft-head");
     free_result(&result);
     result = GUMBEL(NULL, "run", program, "--tokens", "2", "--draft-model", logits_program);
     assert_status(result, 1);

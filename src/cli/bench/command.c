@@ -57,13 +57,13 @@ static const cli_option bench_table[] = {
      .offset = offsetof(bench_arguments, tests.rows)},
     {.names = "--draft-model",
      .argument = "PROGRAM",
-     .help = "What guesses for --draft-acceptance.",
+     .help = "What guesses for --draft-acceptance, in place of the program's draft head.",
      .type = CLI_STRING,
      .offset = offsetof(bench_arguments, model.draft_model)},
     {.names = "--draft-acceptance",
      .argument = "LIST",
-     .help = "Also decode one sequence with drafts of --draft-model, of whose guesses so many of 100 are "
-             "accepted: "
+     .help = "Also decode one sequence with drafts of the program's draft head or --draft-model, of whose "
+             "guesses so many of 100 are accepted: "
              "they are drawn in full, then replaced by right and wrong tokens. A draft has a token less than "
              "the rows of --rows, 1 and 4 by default.",
      .type = CLI_INTEGERS,
@@ -140,16 +140,15 @@ static gumbel_status measure(const bench_arguments *arguments, const char *path,
     return status;
 }
 
-/* Who guesses, and how often that is right, go together. */
+/* Guesses are measured by how often they are right. */
 static bool drafts_are_whole(const bench_arguments *arguments) {
-    return (arguments->model.draft_model != NULL) == (arguments->tests.acceptances.count > 0);
+    return !arguments->model.draft_model || arguments->tests.acceptances.count > 0;
 }
 
 static int bench(void *given) {
     const bench_arguments *arguments = given;
     if (!drafts_are_whole(arguments))
-        return cli_fail(
-            "--draft-model and --draft-acceptance go together: who guesses, and how often that is right");
+        return cli_fail("--draft-model needs --draft-acceptance, which says how often its guesses are right");
     const cli_integers *threads = &arguments->threads;
     const cli_words *more = &arguments->programs;
     printing p = {cli_bench_find_format(arguments->json ? "json" : arguments->format), 0};

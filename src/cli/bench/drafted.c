@@ -16,6 +16,7 @@ typedef struct drafted {
     int32_t guesses[CLI_BENCH_MOST_ROWS];
     uint64_t random;
     bool needs_snapshots; /* the guesser's states cannot forget in place */
+    bool is_head;         /* it runs accepted guesses again, behind the target's hidden states */
 } drafted;
 
 static uint32_t known_count(const cli_bench_test *test) {
@@ -65,9 +66,12 @@ static gumbel_status learn(drafted *d, const gumbel_session *base, gumbel_error 
 /* A guesser that has run as much as the target. */
 static gumbel_status begin_guesser(drafted *d, gumbel_error *error) {
     gumbel_program_info info = {.size = sizeof info};
-    GB_TRY(gumbel_program_get_info(d->bench->model.draft_program, &info, error));
+    const cli_model *model = &d->bench->model;
+    d->is_head = model->draft_program == NULL;
+    GB_TRY(gumbel_program_get_info(
+        d->is_head ? gumbel_program_draft_head(model->program) : model->draft_program, &info, error));
     d->needs_snapshots = info.has_recurrent_states;
-    GB_TRY(gumbel_session_create(d->bench->model.draft_engine, &d->guesser, error));
+    GB_TRY(gumbel_session_create(model->draft_engine, &d->guesser, error));
     GB_TRY(gumbel_session_append(d->guesser, d->bench->tokens.ids, d->test->depth, error));
     return gumbel_session_append(d->guesser, &d->bench->tokens.ids[1], 1, error);
 }
@@ -92,16 +96,22 @@ static uint32_t decide(drafted *d) {
     return accepted;
 }
 
+/* Of where the guesses begin, to which it goes back. */
+static gumbel_status take_snapshot(drafted *d, gumbel_error *error) {
+    if (d->at > d->guessed)
+        GB_TRY(gumbel_session_append(d->guesser, d->known + d->guessed, d->at - d->guessed, error));
+    d->guessed = d->at;
+    return gumbel_session_snapshot(d->guesser, error);
+}
+
 /* Draws as many guesses as there are, each behind the ones decided before it. */
 static gumbel_status guess(drafted *d, gumbel_error *error) {
     gumbel_engine *engine = d->bench->model.draft_engine;
     const uint32_t count = d->test->rows - 1;
     int32_t drawn;
-    if (d->at > d->guessed)
-        GB_TRY(gumbel_session_append(d->guesser, d->known + d->guessed, d->at - d->guessed, error));
     if (d->needs_snapshots)
-        GB_TRY(gumbel_session_snapshot(d->guesser, error));
-    GB_TRY(draw(d, engine, d->guesser, &d->known[d->at], 1, &drawn, error));
+        GB_TRY(take_snapshot(d, error));
+    GB_TRY(draw(d, engine, d->guesser, &d->known[d->guessed], d->at - d->guessed + 1, &drawn, error));
     for (uint32_t i = 0; i + 1 < count; i++)
         GB_TRY(draw(d, engine, d->guesser, &d->guesses[i], 1, &drawn, error));
     return GUMBEL_OK;
@@ -109,7 +119,8 @@ static gumbel_status guess(drafted *d, gumbel_error *error) {
 
 /* Takes the guesser back behind the tokens that the target has accepted. */
 static gumbel_status forget(drafted *d, uint32_t accepted, gumbel_error *error) {
-    const uint32_t ran = d->test->rows - 1, right = accepted + 1 < ran ? accepted + 1 : ran;
+    const uint32_t ran = d->test->rows - 1, most = d->is_head ? 1 : ran;
+    const uint32_t right = accepted + 1 < most ? accepted + 1 : most;
     d->guessed = d->at + right;
     return gumbel_session_rewind(d->guesser, gumbel_session_position(d->guesser, NULL) - (ran - right),
                                  error);

@@ -257,6 +257,7 @@ gumbel_status cli_bench_program_measure(const cli_model_options *model, const cl
     settle_options(options, measured);
     model_options.slots = cli_bench_slots(&measured->depths, largest(&measured->batches));
     model_options.draft_tokens = largest(&measured->rows) - 1;
+    model_options.draft_head = model_options.needs_draft_model = options->acceptances.count > 0;
     if (options->profile) {
         model_options.profile = cli_profile_add;
         model_options.profile_user = &measured->collected;

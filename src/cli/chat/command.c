@@ -148,12 +148,8 @@ static int open_and_hold(const chat_arguments *arguments, cli_line_reader *reade
     cli_model model;
     gumbel_error error;
     cli_model_options options = arguments->model;
-    options.draft_tokens = cli_draft_tokens(&arguments->draft, 1);
-    options.draft_model = cli_draft_model(&arguments->draft);
-    gumbel_status status = cli_check_drafts(&arguments->draft, &error);
-    if (status == GUMBEL_OK)
-        status = cli_model_open(&options, true, &model, &error);
-    if (status != GUMBEL_OK)
+    cli_use_drafts(&arguments->draft, &options);
+    if (cli_model_open(&options, true, &model, &error) != GUMBEL_OK)
         return cli_fail_with(&error);
     cli_chat chat = {.arguments = *arguments};
     chat.conversation.model = chat.conversation.generator.model = &model;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/model/drafts.h"
 
-#include "base/status.h"
-
 #include <stddef.h>
 #include <string.h>
 
@@ -12,15 +10,16 @@ const cli_option cli_draft_table[] = {
     {.names = "--draft",
      .argument = "WHO",
      .help = "Who guesses the next tokens, so that one step verifies several: lookup (what followed the last "
-             "tokens before, in prompt and answer), model (that of --draft-model), auto (the best there is: "
-             "the default) or off. A guess changes no token, and is made only where it saves time.",
+             "tokens before, in prompt and answer), model (the program's draft head, or --draft-model), auto "
+             "(the best "
+             "there is: the default) or off. A guess changes no token, and is made only where it saves time.",
      .type = CLI_CHOICE,
      .choices = "auto lookup model off",
      .offset = offsetof(cli_draft_options, drafting)},
     {.names = "--draft-model",
      .argument = "PROGRAM",
-     .help = "A smaller program of the same vocabulary, or its checkpoint, that guesses the next tokens. It "
-             "runs where the program does.",
+     .help = "A smaller program of the same vocabulary, or its checkpoint, that guesses the next tokens in "
+             "place of a draft head. It runs where the program does.",
      .type = CLI_STRING,
      .offset = offsetof(cli_draft_options, model)},
     {.names = "--draft-max",
@@ -47,13 +46,6 @@ const char *cli_draft_model(const cli_draft_options *flags) {
     return drafting == GUMBEL_DRAFTING_AUTO || drafting == GUMBEL_DRAFTING_MODEL ? flags->model : NULL;
 }
 
-gumbel_status cli_check_drafts(const cli_draft_options *flags, gumbel_error *error) {
-    if (cli_drafting(flags) != GUMBEL_DRAFTING_MODEL || flags->model)
-        return GUMBEL_OK;
-    return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
-                   "--draft model needs the program that guesses: --draft-model PROGRAM");
-}
-
 uint32_t cli_draft_tokens(const cli_draft_options *flags, int slots) {
     if (cli_drafting(flags) == GUMBEL_DRAFTING_OFF)
         return 0;
@@ -61,6 +53,14 @@ uint32_t cli_draft_tokens(const cli_draft_options *flags, int slots) {
         return (uint32_t)flags->most.value;
     const int each = DEFAULT_ROWS / slots;
     return each >= DEFAULT_DRAFT ? DEFAULT_DRAFT : each > 0 ? (uint32_t)each : 1;
+}
+
+void cli_use_drafts(const cli_draft_options *flags, cli_model_options *options) {
+    const gumbel_drafting drafting = cli_drafting(flags);
+    options->draft_tokens = cli_draft_tokens(flags, options->slots > 0 ? options->slots : 1);
+    options->draft_model = cli_draft_model(flags);
+    options->needs_draft_model = drafting == GUMBEL_DRAFTING_MODEL;
+    options->draft_head = drafting == GUMBEL_DRAFTING_AUTO || options->needs_draft_model;
 }
 
 static int percent(uint64_t part, uint64_t all) {

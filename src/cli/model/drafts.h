@@ -5,8 +5,7 @@
 #ifndef GUMBEL_CLI_MODEL_DRAFTS_H
 #define GUMBEL_CLI_MODEL_DRAFTS_H
 
-#include "cli/options/options.h"
-#include "gumbel.h"
+#include "cli/model/model.h"
 
 #include <stdio.h>
 
@@ -24,12 +23,12 @@ gumbel_drafting cli_drafting(const cli_draft_options *flags);
 /* The program to open for guessing; NULL: none, or the flags name other drafters alone. */
 const char *cli_draft_model(const cli_draft_options *flags);
 
-/* Refuses a drafter that is not there. Errors: ARGUMENT. */
-gumbel_status cli_check_drafts(const cli_draft_options *flags, gumbel_error *error);
-
 /* Draft tokens of one sequence in a step, for the options of an engine with so many slots; 0: none. Many
  * slots have few by default, since each row takes memory and a full step gains little. */
 uint32_t cli_draft_tokens(const cli_draft_options *flags, int slots);
+
+/* Sets what the options of a model, whose slots are settled, say of drafts. */
+void cli_use_drafts(const cli_draft_options *flags, cli_model_options *options);
 
 /* A line of --stats on what drafts did; none where there were none. */
 void cli_print_draft_stats(const gumbel_draft_stats *stats, FILE *file);

@@ -94,22 +94,41 @@ static gumbel_engine_options usual_options(const cli_model_options *options) {
     };
 }
 
-/* The context is the program's where that of its draft model is not shorter. */
-static gumbel_status start_draft_model(const cli_model_options *options, cli_model *model,
-                                       gumbel_error *error) {
+/* What guesses; NULL: nothing does. */
+static gumbel_status find_draft_program(const cli_model_options *options, cli_model *model,
+                                        const gumbel_program **program, gumbel_error *error) {
     const cli_program_options source = {.path = options->draft_model, .pull = options->source.pull};
+    double seconds;
+    *program = options->draft_head ? gumbel_program_draft_head(model->program) : NULL;
+    if (options->draft_model) {
+        GB_TRY(cli_open_program(&source, model->max_context, &model->draft_program, &seconds, error));
+        *program = model->draft_program;
+    }
+    if (*program || !options->needs_draft_model)
+        return GUMBEL_OK;
+    return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                   "nothing is there that guesses: export the program with --draft-head, or give "
+                   "--draft-model PROGRAM");
+}
+
+/* The context is the program's where that of its draft model is not shorter. A draft head runs on the
+ * program's devices, and keeps no snapshots. */
+static gumbel_status start_draft_model(const cli_model_options *options, const gumbel_engine_options *own,
+                                       cli_model *model, gumbel_error *error) {
     gumbel_engine_options engine_options = usual_options(options);
     gumbel_program_info info = {.size = sizeof info};
-    double seconds;
-    if (!options->draft_model)
+    const gumbel_program *program;
+    GB_TRY(find_draft_program(options, model, &program, error));
+    if (!program)
         return GUMBEL_OK;
-    GB_TRY(cli_open_program(&source, model->max_context, &model->draft_program, &seconds, error));
-    GB_TRY(gumbel_program_get_info(model->draft_program, &info, error));
+    GB_TRY(gumbel_program_get_info(program, &info, error));
     engine_options.max_context =
         model->max_context < info.max_context ? model->max_context : info.max_context;
     engine_options.slots = options->slots;
-    engine_options.snapshots = true;
-    return gumbel_engine_create(model->draft_program, &engine_options, &model->draft_engine, error);
+    engine_options.snapshots = options->draft_model != NULL;
+    engine_options.devices = options->draft_model ? NULL : own->devices;
+    engine_options.device_count = options->draft_model ? 0 : own->device_count;
+    return gumbel_engine_create(program, &engine_options, &model->draft_engine, error);
 }
 
 static gumbel_status start_parts(const cli_model_options *options, bool snapshots, cli_model *model,
@@ -128,7 +147,7 @@ static gumbel_status start_parts(const cli_model_options *options, bool snapshot
     engine_options.profile_user = options->profile_user;
     engine_options.observe = options->observe;
     engine_options.observe_user = options->observe_user;
-    GB_TRY(start_draft_model(options, model, error));
+    GB_TRY(start_draft_model(options, &engine_options, model, error));
     engine_options.draft_engine = model->draft_engine;
     const gumbel_status status = gumbel_engine_create(model->program, &engine_options, &model->engine, error);
     return status == GUMBEL_OK ? start_session(model, error) : status;

@@ -23,6 +23,8 @@ typedef struct cli_model_options {
     int slots;               /* sessions that can exist at once; 0: 1, the model's own */
     uint32_t draft_tokens;   /* of one session in a step, at most */
     const char *draft_model; /* a program that guesses, with as many slots; NULL: none */
+    bool draft_head;         /* without one the program's draft head guesses, if it has one */
+    bool needs_draft_model;  /* one of the two has to be there */
     gumbel_profile_callback profile;
     void *profile_user;
     gumbel_observe_callback observe;
@@ -37,8 +39,8 @@ typedef struct cli_model {
     gumbel_program *program;
     gumbel_program_info info;
     gumbel_tokenizer *tokenizer;   /* NULL: the program has none */
-    gumbel_program *draft_program; /* NULL: none guesses */
-    gumbel_engine *draft_engine;
+    gumbel_program *draft_program; /* of draft_model; NULL: none */
+    gumbel_engine *draft_engine;   /* of that or of the draft head; NULL: none guesses */
     gumbel_engine *engine;
     gumbel_session *session;
     uint32_t max_context;   /* positions of the session */

@@ -152,11 +152,8 @@ static int answer_once(const run_arguments *arguments) {
     run_state state = {0};
     gumbel_error error;
     cli_model_options model = arguments->model;
-    model.draft_tokens = cli_draft_tokens(&arguments->draft, 1);
-    model.draft_model = cli_draft_model(&arguments->draft);
-    gumbel_status status = cli_check_drafts(&arguments->draft, &error);
-    if (status == GUMBEL_OK)
-        status = cli_model_open(&model, false, &state.model, &error);
+    cli_use_drafts(&arguments->draft, &model);
+    gumbel_status status = cli_model_open(&model, false, &state.model, &error);
     if (status == GUMBEL_OK)
         status = run_make_prompt(arguments, &state, &error);
     if (status == GUMBEL_OK)

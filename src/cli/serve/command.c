@@ -199,8 +199,6 @@ static int serve(void *given) {
     if (arguments->sampling.seed.given)
         return cli_fail_usage(
             "serve takes no --seed: each request has its own, or one is drawn and reported");
-    if (cli_drafting(&arguments->draft) == GUMBEL_DRAFTING_MODEL && !arguments->draft.model)
-        return cli_fail_usage("--draft model needs the program that guesses: --draft-model PROGRAM");
     if (cli_draft_model(&arguments->draft) && arguments->serve.more.count > 0)
         return cli_fail_usage("--draft-model guesses for one program, and several are given");
     if (!arguments->serve.certificate != !arguments->serve.private_key)

@@ -42,8 +42,7 @@ static cli_model_options options_of(const serve_arguments *arguments, const serv
     cli_model_options options = arguments->model;
     options.source.path = model->path;
     options.slots = arguments->serve.slots.given ? (int)arguments->serve.slots.value : DEFAULT_SLOTS;
-    options.draft_tokens = cli_draft_tokens(&arguments->draft, options.slots);
-    options.draft_model = cli_draft_model(&arguments->draft);
+    cli_use_drafts(&arguments->draft, &options);
     return options;
 }
 
@@ -60,23 +59,29 @@ static gumbel_status count_bytes(const cli_model_options *options, const gumbel_
     return status;
 }
 
-/* The same of the program that guesses, if there is one. Its context is no longer than the other's. */
-static gumbel_status count_draft_bytes(const cli_model_options *options, uint32_t context, uint64_t *bytes,
-                                       gumbel_error *error) {
+/* The same of what guesses. Its context is no longer than the program's. */
+static gumbel_status count_bytes_of(const cli_model_options *options, const gumbel_program *draft,
+                                    uint32_t context, uint64_t *bytes, gumbel_error *error) {
     cli_model_options of_draft = *options;
     gumbel_program_info info = {.size = sizeof info};
-    gumbel_program *program = NULL;
+    GB_TRY(gumbel_program_get_info(draft, &info, error));
+    of_draft.max_context.value = context < info.max_context ? context : info.max_context;
+    return count_bytes(&of_draft, draft, &info, bytes, error);
+}
+
+/* If there is one: a draft model, or else the program's draft head. */
+static gumbel_status count_draft_bytes(const cli_model_options *options, const gumbel_program *program,
+                                       uint32_t context, uint64_t *bytes, gumbel_error *error) {
+    const cli_program_options source = {.path = options->draft_model, .pull = options->source.pull};
+    const gumbel_program *head = options->draft_head ? gumbel_program_draft_head(program) : NULL;
+    gumbel_program *draft = NULL;
     double seconds;
     if (!options->draft_model)
-        return GUMBEL_OK;
-    of_draft.source = (cli_program_options){.path = options->draft_model, .pull = options->source.pull};
-    gumbel_status status = cli_open_program(&of_draft.source, context, &program, &seconds, error);
+        return head ? count_bytes_of(options, head, context, bytes, error) : GUMBEL_OK;
+    gumbel_status status = cli_open_program(&source, context, &draft, &seconds, error);
     if (status == GUMBEL_OK)
-        status = gumbel_program_get_info(program, &info, error);
-    of_draft.max_context.value = context < info.max_context ? context : info.max_context;
-    if (status == GUMBEL_OK)
-        status = count_bytes(&of_draft, program, &info, bytes, error);
-    gumbel_program_close(program);
+        status = count_bytes_of(options, draft, context, bytes, error);
+    gumbel_program_close(draft);
     return status;
 }
 
@@ -110,7 +115,7 @@ gumbel_status serve_look_at(const serve_arguments *arguments, const char *alias,
     if (status == GUMBEL_OK)
         status = count_bytes(&options, program, &info, &model->bytes, error);
     if (status == GUMBEL_OK)
-        status = count_draft_bytes(&options, context_of(&options, &info), &model->bytes, error);
+        status = count_draft_bytes(&options, program, context_of(&options, &info), &model->bytes, error);
     if (status == GUMBEL_OK) {
         write_names(alias, &info, model);
         warn_of_memory(model->path, options.backend, model->bytes);

@@ -100,6 +100,12 @@ static gumbel_status copy_from_host(gb_backend *backend, uint32_t slot, uint32_t
     return gb_cuda_slots_copy_from_host(slots_of(backend), slot, position, saved, states, error);
 }
 
+static gumbel_status take_rows(gb_backend *backend, uint32_t slot, uint32_t state,
+                               const gb_rows_of_slot *rows, gumbel_error *error) {
+    const gb_cuda_slots *others = slots_of(rows->backend);
+    return gb_cuda_slots_take_rows(slots_of(backend), slot, state, others, rows, error);
+}
+
 /* Far more than the device's caches hold. */
 static const uint64_t measured_bytes = (uint64_t)512 << 20;
 
@@ -129,6 +135,7 @@ static const gb_backend_functions functions = {
     .load_slot = load_slot,
     .copy_to_host = copy_to_host,
     .copy_from_host = copy_from_host,
+    .take_rows = take_rows,
     .measure_limits = measure_limits,
     .free_bytes = free_bytes,
 };

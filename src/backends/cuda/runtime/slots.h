@@ -80,6 +80,10 @@ gumbel_status gb_cuda_slots_copy(gb_cuda_slots *slots, uint32_t from, uint32_t t
 gumbel_status gb_cuda_slots_take_snapshot(gb_cuda_slots *slots, uint32_t slot, uint32_t position,
                                           gumbel_error *error);
 
+gumbel_status gb_cuda_slots_take_rows(gb_cuda_slots *slots, uint32_t slot, uint32_t state,
+                                      const gb_cuda_slots *others, const gb_rows_of_slot *rows,
+                                      gumbel_error *error);
+
 gumbel_status gb_cuda_slots_copy_to_host(gb_cuda_slots *slots, uint32_t slot, uint32_t position,
                                          gb_saved_states saved, gb_host_states **states, gumbel_error *error);
 gumbel_status gb_cuda_slots_copy_from_host(gb_cuda_slots *slots, uint32_t slot, uint32_t position,
