@@ -179,6 +179,13 @@ static gumbel_status slice(const gb_operand_type *operands, const gb_node *node,
     return GUMBEL_OK;
 }
 
+/* The sum may exceed a dim; the check of all results finds that. */
+static void concatenate(const gb_operand_type *operands, gb_type *result) {
+    const gb_shape *b = &operands[1].type.shape;
+    *result = (gb_type){GB_F32, operands[0].type.shape};
+    result->shape.dims[b->rank - 1] += b->dims[b->rank - 1];
+}
+
 static gumbel_status all_gather(const gb_operand_type *operands, const gb_node *node, gb_type *result,
                                 gumbel_error *error) {
     const gb_shape *x = &operands[0].type.shape;
@@ -332,6 +339,9 @@ static gumbel_status op_rule(const gb_op_info *op, const gb_operand_type *operan
         return attention(op, operands, node, error);
     case GB_OP_SLICE:
         return slice(operands, node, &results[0], error);
+    case GB_OP_CONCATENATE:
+        concatenate(operands, &results[0]);
+        return GUMBEL_OK;
     case GB_OP_ALL_GATHER:
         return all_gather(operands, node, &results[0], error);
     case GB_OP_CAUSAL_CONV:

@@ -85,6 +85,28 @@ static void slice(void **unused) {
     }
 }
 
+static void concatenate(void **unused) {
+    (void)unused;
+    uint64_t state = 9;
+    static const size_t cases[][3] = {{1, 1, 1}, {3, 20, 7}, {5, 1, 33}, {2, 100, 100}};
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        const size_t rows = cases[c][0] * 2, widths[] = {cases[c][1], cases[c][2]};
+        gb_cpu_tensor a = random_tensor(&state, GB_F32, 3, cases[c][0], 2, widths[0]),
+                      b = random_tensor(&state, GB_F32, 3, cases[c][0], 2, widths[1]),
+                      y = new_tensor(GB_F32, 3, cases[c][0], 2, widths[0] + widths[1]);
+        gb_kernel_call call = {NULL, {&a, &b}, {&y}, NULL, GB_SPLIT_OWN, NULL, NULL, NULL};
+        check_kernel(gb_kernel_concatenate, &call);
+        for (size_t r = 0; r < rows; r++) {
+            const float *row = (float *)y.data + r * (widths[0] + widths[1]);
+            assert_memory_equal(row, (float *)a.data + r * widths[0], widths[0] * sizeof *row);
+            assert_memory_equal(row + widths[0], (float *)b.data + r * widths[1], widths[1] * sizeof *row);
+        }
+        free_tensor(&a);
+        free_tensor(&b);
+        free_tensor(&y);
+    }
+}
+
 static void check_rope(uint64_t *state, size_t tokens, size_t heads, size_t pairs, size_t offset, size_t size,
                        double scale) {
     gb_node node = node_with(gb_int(GB_ATTRIBUTE_PAIR_OFFSET, (int64_t)offset), GB_OP_ROPE);
@@ -368,6 +390,7 @@ int main(void) {
         cmocka_unit_test(l2_normalize),    cmocka_unit_test(slice),
         cmocka_unit_test(add_bias),        cmocka_unit_test(clamped_swiglu),
         cmocka_unit_test(add_expert_bias), cmocka_unit_test(scale_columns),
+        cmocka_unit_test(concatenate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

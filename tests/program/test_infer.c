@@ -145,6 +145,8 @@ static const infer_case good_cases[] = {
     {GB_OP_SCALE, {"f32[N,4]", "constant f32[1]"}, {{0}}, "f32[N,4]"},
     {GB_OP_GATHER_ROWS, {"f32[N,4]", "i32[B]"}, {{0}}, "f32[B,4]"},
     {GB_OP_SLICE, {"f32[N,2,8]"}, {INT(START, 3), INT(COUNT, 5)}, "f32[N,2,5]"},
+    {GB_OP_CONCATENATE, {"f32[N,8]", "f32[N,3]"}, {{0}}, "f32[N,11]"},
+    {GB_OP_CONCATENATE, {"f32[N,2,8]", "f32[N,2,8]"}, {{0}}, "f32[N,2,16]"},
     {GB_OP_ALL_GATHER, {"f32[N,2,8]"}, {INT(RANKS, 3), INT(SECTIONS, 2)}, "f32[N,2,24]"},
     {GB_OP_L2_NORMALIZE, {"f32[N,2,4]"}, {FLOAT(EPSILON, 0)}, "f32[N,2,4]"},
     {GB_OP_CAUSAL_CONV, {"f32[N,6]", "constant bf16[6,1,4]", "i32[N]", "state f32[3,6]"}, {{0}}, "f32[N,6]"},

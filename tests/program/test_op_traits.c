@@ -31,6 +31,7 @@ static void operands_follow_from_signatures(void **state) {
         {GB_OP_SCALE, FIRST, FIRST, 0},
         {GB_OP_GATHER_ROWS, SECOND, FIRST, 0},
         {GB_OP_SLICE, FIRST, 0, 0},
+        {GB_OP_CONCATENATE, FIRST | SECOND, 0, 0},
         {GB_OP_CAUSAL_CONV, FIRST | THIRD, FIRST | FOURTH, FOURTH},
         {GB_OP_EXPERT_LINEAR, FIRST, 0, 0},
         {GB_OP_COMBINE_EXPERTS, FIRST | SECOND, FIRST, 0},

@@ -345,6 +345,12 @@ static operation slice(const gb_node &node, weights &) {
     };
 }
 
+static operation concatenate(const gb_node &node, weights &) {
+    return [a = node.operands[0], b = node.operands[1], y = node.results[0]](step &s) {
+        s.set(y, mx::concatenate({s[a], s[b]}, -1));
+    };
+}
+
 /* Programs are not sharded here. */
 static operation all_gather(const gb_node &node, weights &) {
     return [x = node.operands[0], y = node.results[0]](step &s) { s.set(y, s[x]); };
@@ -377,6 +383,7 @@ const op_entry model_ops[] = {
     {GB_OP_DELTA_DECAY, delta_decay},
     {GB_OP_GATHER_ROWS, gather_rows},
     {GB_OP_SLICE, slice},
+    {GB_OP_CONCATENATE, concatenate},
     {GB_OP_ALL_GATHER, all_gather},
     {GB_OP_NONE, nullptr},
 };

@@ -9,10 +9,16 @@
  * mixture of experts with a shared one, or dense. Attention gates its own output, head by head; queries and
  * keys are normalized with a weight, and their first dims rotated. Norms multiply by 1 + w, but for the delta
  * net's own; in some checkpoints they hold 1 + w.
+ *
+ * The draft head, mtp.*, is one such layer with full attention, whose input is made from a token's embedding
+ * and the hidden state, behind the last norm, of the token before it:
+ *
+ *     x = fc [norm_e(embedding), norm_h(hidden)]
  */
 #include "export/models/model.h"
 #include "export/models/qwen3_5_config.h"
 #include "export/nn/attention.h"
+#include "export/nn/hidden.h"
 #include "export/nn/layers.h"
 #include "export/nn/rotary.h"
 #include "export/nn/sampling.h"
@@ -25,7 +31,17 @@ typedef struct qwen3_5 {
     const gb_qwen3_5_config *config;
     gb_context context;
     gb_rotary rotary;
+    bool keeps_hidden;
 } qwen3_5;
+
+/* A decoder layer. In the last one only the rows whose next token is wanted leave the mixer: the others have
+ * then left their trace in its state, which is all that later tokens need of them. */
+typedef struct block {
+    gb_qwen3_5_layer layer;
+    gb_scope scope;
+    char states[32]; /* what the names of its states begin with */
+    bool rows_only;
+} block;
 
 static gb_ref norm(const qwen3_5 *model, const gb_scope *scope, const char *name, gb_ref x) {
     double epsilon = model->config->rms_norm_eps;
@@ -63,49 +79,102 @@ static gb_ref attention(const qwen3_5 *model, const gb_scope *scope, const char 
     return gb_linear(scope, "o_proj.weight", mixed, config->hidden_size);
 }
 
-static gb_ref mixer(const qwen3_5 *model, int64_t index, const gb_scope *scope, gb_ref x, bool rows_only) {
-    char name[32];
-    snprintf(name, sizeof name, "layers.%" PRId64, index);
-    if (model->config->layers[index].kind == GB_QWEN3_5_FULL) {
-        gb_scope self_attn = gb_scope_in(scope, "self_attn.");
-        return attention(model, &self_attn, name, x, rows_only);
+static gb_ref mixer(const qwen3_5 *model, const block *of, gb_ref x) {
+    if (of->layer.kind == GB_QWEN3_5_FULL) {
+        gb_scope self_attn = gb_scope_in(&of->scope, "self_attn.");
+        return attention(model, &self_attn, of->states, x, of->rows_only);
     }
-    gb_scope linear_attn = gb_scope_in(scope, "linear_attn.");
-    return gb_delta_net_mixer(&linear_attn, &model->config->delta_net, name, x, rows_only);
+    gb_scope linear_attn = gb_scope_in(&of->scope, "linear_attn.");
+    return gb_delta_net_mixer(&linear_attn, &model->config->delta_net, of->states, x, of->rows_only);
 }
 
-/* In the last layer only the rows whose next token is wanted leave the mixer: the others have then left their
- * trace in its state, which is all that later tokens need of them. */
-static gb_ref decoder_layer(const qwen3_5 *model, int64_t index, const gb_scope *scope, gb_ref x) {
+static gb_ref decoder_layer(const qwen3_5 *model, const block *of, gb_ref x) {
     const gb_qwen3_5_config *config = model->config;
-    bool is_last = index == config->layer_count - 1;
+    const gb_scope *scope = &of->scope;
     gb_scope mlp = gb_scope_in(scope, "mlp.");
 
     gb_ref h = norm(model, scope, "input_layernorm.weight", x);
-    h = mixer(model, index, scope, h, is_last);
-    x = gb_node2(scope, GB_OP_ADD, is_last ? gb_gather_rows(scope, x) : x, h);
+    h = mixer(model, of, h);
+    x = gb_node2(scope, GB_OP_ADD, of->rows_only ? gb_gather_rows(scope, x) : x, h);
 
     h = norm(model, scope, "post_attention_layernorm.weight", x);
-    h = config->layers[index].has_experts ? gb_expert_mlp(&mlp, &config->experts, h)
-                                          : gb_swiglu_mlp(&mlp, h, config->intermediate_size);
+    h = of->layer.has_experts ? gb_expert_mlp(&mlp, &config->experts, h)
+                              : gb_swiglu_mlp(&mlp, h, config->intermediate_size);
     return gb_node2(scope, GB_OP_ADD, x, h);
+}
+
+/* Where hidden states are kept for a draft head, those of all tokens are, and the rows leave after that. */
+static gb_ref run_layers(const qwen3_5 *model, const gb_scope *scope, gb_ref x) {
+    const gb_qwen3_5_config *config = model->config;
+    for (int64_t i = 0; i < config->layer_count; i++) {
+        block of = {.layer = config->layers[i],
+                    .scope = gb_scope_in(scope, "layers.%" PRId64 ".", i),
+                    .rows_only = i == config->layer_count - 1 && !model->keeps_hidden};
+        snprintf(of.states, sizeof of.states, "layers.%" PRId64, i);
+        x = decoder_layer(model, &of, x);
+    }
+    return x;
+}
+
+static gb_ref embed(const qwen3_5 *model, const gb_scope *scope, const gb_scope *head, gb_ref *table) {
+    const gb_qwen3_5_config *config = model->config;
+    gb_ref tokens = gb_build_input(scope->builder, GB_ROLE_TOKENS);
+    gb_build_input(scope->builder, GB_ROLE_POSITIONS); /* every program has them, used or not */
+    *table = gb_token_table(scope, head, config->vocab_size, config->hidden_size, config->has_tied_head);
+    return gb_embedding(scope, *table, tokens, 1);
+}
+
+static gb_ref keep_and_gather(const gb_scope *scope, gb_ref x, gb_ref hidden) {
+    return gb_gather_rows(scope, gb_keep_hidden(scope, x, hidden));
 }
 
 /* Logits of the rows whose next token is wanted, f32[B, V]. */
 static gb_ref forward(const qwen3_5 *model, const gb_scope *scope, const gb_scope *head) {
     const gb_qwen3_5_config *config = model->config;
-    gb_ref tokens = gb_build_input(scope->builder, GB_ROLE_TOKENS);
-    gb_build_input(scope->builder, GB_ROLE_POSITIONS); /* every program has them, used or not */
-    gb_ref table =
-        gb_token_table(scope, head, config->vocab_size, config->hidden_size, config->has_tied_head);
-    gb_ref x = gb_embedding(scope, table, tokens, 1);
-    for (int64_t i = 0; i < config->layer_count; i++) {
-        gb_scope layer = gb_scope_in(scope, "layers.%" PRId64 ".", i);
-        x = decoder_layer(model, i, &layer, x);
-    }
-    x = norm(model, scope, "norm.weight", x);
+    gb_ref table, x = embed(model, scope, head, &table);
+    x = norm(model, scope, "norm.weight", run_layers(model, scope, x));
+    if (model->keeps_hidden)
+        x = keep_and_gather(scope, x, gb_hidden_rows(scope, &model->context, config->hidden_size));
     return gb_head(scope, head, x, table, config->vocab_size, config->has_tied_head);
 }
+
+/* ---- The draft head ------------------------------------------------------------------------------------ */
+
+static const char FUSE[] = "fc.weight";
+
+/* Its tensors stand beside the text model's, whatever the prefix of those. */
+static gb_scope draft_scope(const gb_scope *scope) {
+    const gb_scope root = {.builder = scope->builder, .weights = scope->weights};
+    return gb_scope_in(&root, "mtp.");
+}
+
+/* What it guesses the tokens after its own guess from is its own hidden state, kept in the model's place. */
+static gb_ref forward_head(const qwen3_5 *model, const gb_scope *scope, const gb_scope *head) {
+    const gb_qwen3_5_config *config = model->config;
+    const gb_scope mtp = draft_scope(scope);
+    const block of = {.layer = {GB_QWEN3_5_FULL, config->has_experts},
+                      .scope = gb_scope_in(&mtp, "layers.0."),
+                      .states = "mtp.layers.0"};
+    gb_ref table, x = embed(model, scope, head, &table);
+    gb_ref hidden = gb_hidden_rows(scope, &model->context, config->hidden_size);
+
+    x = norm(model, &mtp, "pre_fc_norm_embedding.weight", x);
+    gb_ref before = norm(model, &mtp, "pre_fc_norm_hidden.weight", gb_previous_hidden(scope, hidden));
+    x = gb_linear(&mtp, FUSE, gb_node2(scope, GB_OP_CONCATENATE, x, before), config->hidden_size);
+    x = norm(model, &mtp, "norm.weight", decoder_layer(model, &of, x));
+    x = keep_and_gather(scope, x, hidden);
+    return gb_head(scope, head, x, table, config->vocab_size, config->has_tied_head);
+}
+
+static gumbel_status check_head(const gb_scope *scope, gumbel_error *error) {
+    const gb_scope mtp = draft_scope(scope);
+    if (gb_scope_has(&mtp, FUSE))
+        return GUMBEL_OK;
+    return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "the checkpoint has no draft head: no tensor %s%s",
+                   mtp.prefix, FUSE);
+}
+
+/* ---- The whole ----------------------------------------------------------------------------------------- */
 
 /* Whether mlx-lm has written the checkpoint, known as mlx-lm knows it: by a convolution's weight, which is
  * [C, W, 1] then and not [C, 1, W]. */
@@ -122,8 +191,12 @@ static bool is_from_mlx(const gb_qwen3_5_config *config, const gb_weights *weigh
     return false;
 }
 
+/* Either graph, ending in these logits. */
+typedef gb_ref (*logits_of)(const qwen3_5 *model, const gb_scope *scope, const gb_scope *head);
+
 static gumbel_status build_graph(const gb_qwen3_5_config *config, const gb_model_options *options,
-                                 gb_builder *builder, gb_weights *weights, gumbel_error *error) {
+                                 gb_builder *builder, gb_weights *weights, logits_of logits,
+                                 gumbel_error *error) {
     const gb_text_model text = {
         .vocab_size = config->vocab_size,
         .max_positions = config->max_positions,
@@ -131,17 +204,20 @@ static gumbel_status build_graph(const gb_qwen3_5_config *config, const gb_model
     };
     gb_text_graph graph;
     GB_TRY(gb_begin_text_graph(&text, options, builder, weights, &graph, error));
+    if (logits == forward_head)
+        GB_TRY(check_head(&graph.scope, error));
     qwen3_5 model = {
         .config = config,
         .context = graph.context,
         .rotary = gb_rotary_create(&graph.scope, "rotary", config->rope_theta, 1, config->rotary_dim,
                                    config->rotary_dim / 2),
+        .keeps_hidden = options->keep_hidden,
     };
-    return gb_end_text_graph(&graph, forward(&model, &graph.scope, &graph.head), options, error);
+    return gb_end_text_graph(&graph, logits(&model, &graph.scope, &graph.head), options, error);
 }
 
-static gumbel_status build(const gb_config *root, const gb_model_options *options, gb_builder *builder,
-                           gb_weights *weights, gumbel_error *error) {
+static gumbel_status build_with(const gb_config *root, const gb_model_options *options, gb_builder *builder,
+                                gb_weights *weights, logits_of logits, gumbel_error *error) {
     gb_qwen3_5_config config;
     gumbel_status status = gb_qwen3_5_config_read(root, &config, error);
     if (status == GUMBEL_OK)
@@ -149,12 +225,23 @@ static gumbel_status build(const gb_config *root, const gb_model_options *option
     if (status == GUMBEL_OK && is_from_mlx(&config, weights))
         config.norms_hold_one = true;
     if (status == GUMBEL_OK)
-        status = build_graph(&config, options, builder, weights, error);
+        status = build_graph(&config, options, builder, weights, logits, error);
     gb_qwen3_5_config_free(&config);
     return status;
 }
 
+static gumbel_status build(const gb_config *root, const gb_model_options *options, gb_builder *builder,
+                           gb_weights *weights, gumbel_error *error) {
+    return build_with(root, options, builder, weights, forward, error);
+}
+
+static gumbel_status build_head(const gb_config *root, const gb_model_options *options, gb_builder *builder,
+                                gb_weights *weights, gumbel_error *error) {
+    GB_TRY(gb_qwen3_5_check_head(root, error));
+    return build_with(root, options, builder, weights, forward_head, error);
+}
+
 /* Name, wrapper and model_type; ids that end and begin texts. */
-const gb_model gb_qwen3_5 = {"qwen3_5", "qwen3_5", "qwen3_5_text", -1, -1, build, NULL};
-const gb_model gb_qwen3_5_moe = {"qwen3_5_moe", "qwen3_5_moe", "qwen3_5_moe_text", -1, -1, build, NULL};
-const gb_model gb_qwen3_next = {"qwen3_next", NULL, "qwen3_next", -1, -1, build, NULL};
+const gb_model gb_qwen3_5 = {"qwen3_5", "qwen3_5", "qwen3_5_text", -1, -1, build, build_head};
+const gb_model gb_qwen3_5_moe = {"qwen3_5_moe", "qwen3_5_moe", "qwen3_5_moe_text", -1, -1, build, build_head};
+const gb_model gb_qwen3_next = {"qwen3_next", NULL, "qwen3_next", -1, -1, build, build_head};

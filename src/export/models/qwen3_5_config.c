@@ -218,6 +218,17 @@ gumbel_status gb_qwen3_5_config_read(const gb_config *root, gb_qwen3_5_config *c
     return gb_config_status(root->file, error);
 }
 
+gumbel_status gb_qwen3_5_check_head(const gb_config *root, gumbel_error *error) {
+    gb_config text = gb_config_has(root, "text_config") ? gb_config_child(root, "text_config") : *root;
+    const int64_t layers = gb_config_integer(&text, "mtp_num_hidden_layers", 1, 0, MAX_LAYERS);
+    if (layers != 1)
+        gb_config_fail(&text, "mtp_num_hidden_layers", GUMBEL_ERROR_UNSUPPORTED,
+                       "a draft head of %" PRId64 " layers is not supported in this version; expected 1",
+                       layers);
+    refuse_true(&text, "mtp_use_dedicated_embeddings");
+    return gb_config_status(root->file, error);
+}
+
 void gb_qwen3_5_config_free(gb_qwen3_5_config *config) {
     gb_free(config->layers);
     *config = (gb_qwen3_5_config){0};

@@ -43,6 +43,10 @@ typedef struct gb_qwen3_5_config {
  * Qwen3-Next, ...). Free with gb_qwen3_5_config_free, also after an error. */
 gumbel_status gb_qwen3_5_config_read(const gb_config *root, gb_qwen3_5_config *config, gumbel_error *error);
 
+/* Whether a draft head is one layer that has the model's own table, as far as config.json says. Errors:
+ * FORMAT; UNSUPPORTED naming the key. */
+gumbel_status gb_qwen3_5_check_head(const gb_config *root, gumbel_error *error);
+
 void gb_qwen3_5_config_free(gb_qwen3_5_config *config);
 
 #endif

@@ -131,10 +131,10 @@ bool gb_match_pattern(const char *pattern, const char *text) {
     return pattern[strspn(pattern, "*")] == '\0';
 }
 
-/* The number after "layers." in a tensor's name; false where there is none. */
+/* The number after "layers." in a tensor's name; false where there is none, or it counts a draft head's. */
 static bool layer_of(const char *name, uint64_t *layer) {
     const char *at = strstr(name, "layers.");
-    if (!at || at[7] < '0' || at[7] > '9')
+    if (!at || strncmp(name, "mtp.", 4) == 0 || at[7] < '0' || at[7] > '9')
         return false;
     *layer = strtoull(at + 7, NULL, 10);
     return true;

@@ -215,7 +215,14 @@ static gb_ref keep_hidden(gb_builder *b, gb_ref x, gb_ref hidden) {
                  hidden);
 }
 
-/* Embeddings, to which a head adds what the token before them left. */
+/* Embeddings beside what the token before each has left. */
+static gb_ref beside_hidden(gb_builder *b, gb_ref x, gb_ref hidden) {
+    gb_ref before = PLAIN(PREVIOUS_HIDDEN, gb_build_input(b, GB_ROLE_POSITIONS),
+                          gb_build_input(b, GB_ROLE_SLOTS), hidden);
+    gb_ref both = PLAIN(CONCATENATE, x, before);
+    return PLAIN(LINEAR, both, constant(b, "head.", "both", TINY_WIDTH, 2 * TINY_WIDTH));
+}
+
 static gb_program *build_with_hidden(bool is_head) {
     gb_builder *b = gb_builder_create();
     gb_program *program;
@@ -224,12 +231,7 @@ static gb_program *build_with_hidden(bool is_head) {
     set_metadata(gb_builder_metadata(b), true);
     gb_ref table = constant(b, "", "embedding", TINY_VOCABULARY, TINY_WIDTH), hidden = hidden_state(b);
     gb_ref x = OP(EMBEDDING, FLOAT(SCALE, 4), table, gb_build_input(b, GB_ROLE_TOKENS));
-    if (is_head)
-        x = PLAIN(ADD, x,
-                  PLAIN(PREVIOUS_HIDDEN, gb_build_input(b, GB_ROLE_POSITIONS),
-                        gb_build_input(b, GB_ROLE_SLOTS), hidden));
-    else
-        x = layer(b, x, "layers.0.", true);
+    x = is_head ? beside_hidden(b, x, hidden) : layer(b, x, "layers.0.", true);
     x = layer(b, x, is_head ? "head." : "layers.1.", false);
     if (finish(b, keep_hidden(b, x, hidden), table, true, &program, &error) != GUMBEL_OK)
         fail_msg("%s", error.message);

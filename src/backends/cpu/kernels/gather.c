@@ -52,3 +52,15 @@ void gb_kernel_slice(const gb_kernel_call *call, const gb_worker *worker) {
     for (size_t r = rows.first; r < rows.end; r++)
         memcpy((float *)y->data + r * width, from + r * from_width, width * sizeof *from);
 }
+
+/* operands: a [...,K], b [...,L]. */
+void gb_kernel_concatenate(const gb_kernel_call *call, const gb_worker *worker) {
+    const gb_cpu_tensor *a = call->operands[0], *b = call->operands[1], *y = call->results[0];
+    const size_t a_width = a->dims[a->rank - 1], b_width = b->dims[b->rank - 1];
+    gb_share rows = gb_part_of(call, worker, y).rows;
+    for (size_t r = rows.first; r < rows.end; r++) {
+        float *to = (float *)y->data + r * (a_width + b_width);
+        memcpy(to, gb_floats(a) + r * a_width, a_width * sizeof *to);
+        memcpy(to + a_width, gb_floats(b) + r * b_width, b_width * sizeof *to);
+    }
+}

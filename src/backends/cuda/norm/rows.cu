@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ops on rows: embedding, gathering, slices, norms, rotary positions.
+ * Ops on rows: embedding, gathering, slices, concatenation, norms, rotary positions.
  */
 #include "backends/cuda/device/each.cuh"
 #include "backends/cuda/gemm/codes.cuh"
@@ -102,6 +102,23 @@ void gb_cuda_slice(const gb_cuda_call *call) {
     const float *from = data_of<const float>(x) + gb_node_int(call->node, GB_ATTRIBUTE_START);
     add_each(call->launches, "slice", 1, gb_cuda_elements(y),
              slice_function{from, x->dims[x->rank - 1], y->dims[y->rank - 1], data_of<float>(y)});
+}
+
+struct concatenate_function {
+    const float *a, *b;
+    size_t a_width, b_width;
+    float *y;
+    __device__ void operator()(size_t, size_t i) const {
+        const size_t width = a_width + b_width, row = i / width, k = i % width;
+        y[i] = k < a_width ? a[row * a_width + k] : b[row * b_width + k - a_width];
+    }
+};
+
+void gb_cuda_concatenate(const gb_cuda_call *call) {
+    const gb_cuda_tensor *a = call->operands[0], *b = call->operands[1], *y = call->results[0];
+    add_each(call->launches, "concatenate", 1, gb_cuda_elements(y),
+             concatenate_function{data_of<const float>(a), data_of<const float>(b), a->dims[a->rank - 1],
+                                  b->dims[b->rank - 1], data_of<float>(y)});
 }
 
 /* ---- Norms --------------------------------------------------------------------------------------------- */
