@@ -16,9 +16,16 @@
 
 #include <cmocka.h>
 
-/* Builds the graph of a configuration of size bytes, of its first layers (0: all). */
-static inline gumbel_status build_graph(const char *config, size_t size, uint32_t layers,
-                                        gb_program **program, gumbel_error *error) {
+/* Which graph of a model, and its weights: those of a checkpoint, which may be NULL, or random ones. */
+typedef struct wanted_graph {
+    bool is_head;
+    gb_model_options options;
+    const gb_checkpoint *checkpoint;
+} wanted_graph;
+
+/* Builds a graph of a configuration of size bytes. */
+static inline gumbel_status build_wanted(const char *config, size_t size, const wanted_graph *wanted,
+                                         gb_program **program, gumbel_error *error) {
     gb_config_file *file = NULL;
     const gb_model *model = NULL;
     *program = NULL;
@@ -28,12 +35,12 @@ static inline gumbel_status build_graph(const char *config, size_t size, uint32_
     json_decref(json);
     GB_TRY(parsed);
     gb_config root = gb_config_root(file);
-    gb_weights *weights = gb_weights_create(NULL, GB_BF16, 1);
+    gb_weights *weights = gb_weights_create(wanted->checkpoint, GB_BF16, 1);
     gb_builder *builder = gb_builder_create();
-    gb_model_options options = {.sampler = {.kind = GB_SAMPLER_MINIMAL}, .layers = layers};
     gumbel_status status = gb_model_find(&root, &model, error);
     if (status == GUMBEL_OK)
-        status = model->build(&root, &options, builder, weights, error);
+        status = (wanted->is_head ? model->build_head : model->build)(&root, &wanted->options, builder,
+                                                                      weights, error);
     if (status == GUMBEL_OK) {
         gb_builder_metadata(builder)->architecture = model->name;
         status = gb_builder_finish(builder, program, error);
@@ -42,6 +49,13 @@ static inline gumbel_status build_graph(const char *config, size_t size, uint32_
     gb_weights_destroy(weights);
     gb_config_close(file);
     return status;
+}
+
+/* Builds the graph of its first layers (0: all). */
+static inline gumbel_status build_graph(const char *config, size_t size, uint32_t layers,
+                                        gb_program **program, gumbel_error *error) {
+    const wanted_graph wanted = {.options = {.sampler = {.kind = GB_SAMPLER_MINIMAL}, .layers = layers}};
+    return build_wanted(config, size, &wanted, program, error);
 }
 
 static inline gb_program *graph_of(const char *config, uint32_t layers) {
