@@ -9,10 +9,9 @@
 #include "base/versioned.h"
 #include "export/backend_order.h"
 #include "export/parallel.h"
+#include "program/draft_head.h"
 #include "program/file/reader.h"
 #include "program/file/writer.h"
-
-#include <string.h>
 
 #define XXH_STATIC_LINKING_ONLY /* for a state that is part of the job */
 #include <xxhash.h>
@@ -23,7 +22,7 @@ typedef struct pack_job {
     XXH3_state_t hash; /* of the constant as it was; 64-byte aligned */
     gumbel_pack_options options;
     gb_program *program;
-    gb_constant *from; /* the constants as they were; the program's own are changed for the new file */
+    gb_constant *from; /* the file's constants as they were; the program's are changed for the new file */
     gb_writer *writer;
     uint8_t *canonical; /* a piece */
     uint64_t capacity, done, total;
@@ -132,10 +131,21 @@ static gumbel_status pack_constant(pack_job *job, uint32_t index, gumbel_error *
 }
 
 static gumbel_status pack_constants(pack_job *job, gumbel_error *error) {
-    job->total = gb_program_weight_bytes(job->program);
+    job->total = gb_program_weight_bytes(job->program) + gb_head_own_bytes(job->program);
     GB_TRY(advance(job, 0, error));
-    for (uint32_t i = 0; i < job->program->constant_count; i++)
-        GB_TRY(pack_constant(job, i, error));
+    for (uint32_t i = 0; i < gb_file_constant_count(job->program); i++)
+        if (!gb_file_constant(job->program, i)->same)
+            GB_TRY(pack_constant(job, i, error));
+    return GUMBEL_OK;
+}
+
+static gumbel_status keep_constants(pack_job *job, gumbel_error *error) {
+    const uint32_t count = gb_file_constant_count(job->program);
+    job->from = gb_allocate(count, sizeof *job->from);
+    if (!job->from)
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the list of weights");
+    for (uint32_t i = 0; i < count; i++)
+        job->from[i] = *gb_file_constant(job->program, i);
     return GUMBEL_OK;
 }
 
@@ -143,12 +153,7 @@ static gumbel_status pack_program(pack_job *job, const char *source, const char 
     gb_packing_order order;
     GB_TRY(gb_backend_order(job->options.backend, &order, error));
     GB_TRY(gb_program_read(source, &job->program, error));
-    uint32_t count = job->program->constant_count;
-    job->from = gb_allocate(count, sizeof *job->from);
-    if (!job->from)
-        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the list of weights");
-    if (count > 0)
-        memcpy(job->from, job->program->constants, count * sizeof *job->from);
+    GB_TRY(keep_constants(job, error));
     GB_TRY(gb_program_choose_packings(job->program, order, error));
     GB_TRY(gb_writer_create(path, NULL, job->program, &job->writer, error));
     gb_writer_use_threads(job->writer, gb_parallel_for, gb_export_threads());

@@ -114,6 +114,7 @@ typedef struct originals {
     gb_node *nodes;
     gb_value *values;
     gb_state *states;
+    uint8_t id[16];
 } originals;
 
 static void *copy_of(const void *from, size_t count, size_t size) {
@@ -125,19 +126,23 @@ static void *copy_of(const void *from, size_t count, size_t size) {
 
 static void restore(gb_program *program, const originals *kept) {
     memcpy(program->nodes, kept->nodes, program->node_count * sizeof *kept->nodes);
+    memcpy(program->id, kept->id, sizeof program->id);
     memcpy(program->values, kept->values, program->value_count * sizeof *kept->values);
     if (program->state_count > 0)
         memcpy(program->states, kept->states, program->state_count * sizeof *kept->states);
 }
 
 gumbel_status gb_program_set_caches(gb_program *program, const gb_cache_choice *choice, gumbel_error *error) {
-    const originals kept = {copy_of(program->nodes, program->node_count, sizeof *kept.nodes),
-                            copy_of(program->values, program->value_count, sizeof *kept.values),
-                            copy_of(program->states, program->state_count, sizeof *kept.states)};
+    originals kept = {.nodes = copy_of(program->nodes, program->node_count, sizeof *kept.nodes),
+                      .values = copy_of(program->values, program->value_count, sizeof *kept.values),
+                      .states = copy_of(program->states, program->state_count, sizeof *kept.states)};
+    memcpy(kept.id, program->id, sizeof kept.id);
     gumbel_status status =
         kept.nodes && kept.values && kept.states
             ? set_all(program, choice, error)
             : gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for changing the program's caches");
+    if (status == GUMBEL_OK && program->head)
+        status = gb_program_set_caches(program->head, choice, error);
     if (status != GUMBEL_OK && kept.nodes && kept.values && kept.states)
         restore(program, &kept);
     gb_free(kept.nodes);

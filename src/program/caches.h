@@ -19,9 +19,9 @@ typedef struct gb_cache_choice {
 gumbel_status gb_cache_find(const char *name, const gb_cache_choice **choice, gumbel_error *error);
 
 /* Gives the keys and values of every attention node that dtype, codes with the largest rotation that divides
- * their heads, and verifies the program. Where something changes, the id becomes a hash of the old one and
- * the choice. On failure the program is as it was. Errors: UNSUPPORTED naming the state whose heads are no
- * whole groups, MEMORY. */
+ * their heads, and verifies the program; then its draft head's likewise. Where something changes, the id
+ * becomes a hash of the old one and the choice. On failure both are as they were. Errors: UNSUPPORTED naming
+ * the state whose heads are no whole groups, MEMORY. */
 gumbel_status gb_program_set_caches(gb_program *program, const gb_cache_choice *choice, gumbel_error *error);
 
 #endif

@@ -2,6 +2,7 @@
 #include "program/constant_packing.h"
 
 #include "base/memory.h"
+#include "program/draft_head.h"
 
 #include <string.h>
 
@@ -56,7 +57,7 @@ gb_packing gb_constant_wanted_packing(const gb_constant *constant, const gb_cons
     return (gb_packing){0};
 }
 
-gumbel_status gb_program_choose_packings(gb_program *program, gb_packing_order order, gumbel_error *error) {
+static gumbel_status choose_packings(gb_program *program, gb_packing_order order, gumbel_error *error) {
     gb_constant_use *uses = gb_allocate(program->constant_count, sizeof *uses);
     if (!uses)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for choosing packings");
@@ -65,6 +66,14 @@ gumbel_status gb_program_choose_packings(gb_program *program, gb_packing_order o
         program->constants[i].packing = gb_constant_wanted_packing(&program->constants[i], &uses[i], order);
     gb_free(uses);
     return GUMBEL_OK;
+}
+
+gumbel_status gb_program_choose_packings(gb_program *program, gb_packing_order order, gumbel_error *error) {
+    GB_TRY(choose_packings(program, order, error));
+    if (!program->head)
+        return GUMBEL_OK;
+    GB_TRY(choose_packings(program->head, order, error));
+    return gb_share_constants(program, error);
 }
 
 const char *gb_constant_packing_text(const gb_constant *constant) {

@@ -33,8 +33,8 @@ void gb_find_constant_uses(const gb_program *program, gb_constant_use *uses);
 gb_packing gb_constant_wanted_packing(const gb_constant *constant, const gb_constant_use *use,
                                       gb_packing_order order);
 
-/* Gives every constant of a program that was built and not yet written the packing of that order. Errors:
- * MEMORY. */
+/* Gives every constant of a program that was built and not yet written, and of its draft head, the packing of
+ * that order; then the head shares what it can (gb_share_constants). Errors: MEMORY. */
 gumbel_status gb_program_choose_packings(gb_program *program, gb_packing_order order, gumbel_error *error);
 
 /* "interleaved 16", "fragments 16", "packed" (otherwise), or "canonical". */

@@ -41,6 +41,12 @@ static int make_packed(void **state) {
     return 0;
 }
 
+static int make_pair(void **state) {
+    (void)state;
+    valid = tiny_pair_file();
+    return 0;
+}
+
 static int free_valid(void **state) {
     (void)state;
     gb_free(valid.bytes);
@@ -100,14 +106,19 @@ static void section_range(uint32_t kind, uint64_t *offset, uint64_t *size) {
     *size = gb_get_u64(section_entry(&valid, kind) + GB_ENTRY_SIZE);
 }
 
+static bool has_section(uint32_t kind) {
+    return section_entry(&valid, kind) != NULL;
+}
+
 static void a_flipped_bit_is_found(void **state) {
     (void)state;
     uint64_t offset, size;
     flip_range(0, GB_HEADER_BYTES + gb_get_u32(valid.bytes + GB_HEADER_SECTIONS) * GB_ENTRY_BYTES);
     for (uint32_t kind = GB_SECTION_METADATA; kind < GB_SECTION_LIMIT; kind++) {
+        if (kind == GB_SECTION_WEIGHTS || !has_section(kind))
+            continue;
         section_range(kind, &offset, &size);
-        if (kind != GB_SECTION_WEIGHTS)
-            flip_range(offset, size);
+        flip_range(offset, size);
     }
 }
 
@@ -125,24 +136,32 @@ static uint64_t flip_and_repair(uint64_t offset, uint64_t size) {
     return accepted;
 }
 
-static void repaired_damage_is_survived(void **state) {
-    (void)state;
+static void damage_sections(uint32_t metadata, uint32_t graph) {
     uint64_t offset, size;
-    flip_and_repair(0, GB_HEADER_BYTES + gb_get_u32(valid.bytes + GB_HEADER_SECTIONS) * GB_ENTRY_BYTES);
-    section_range(GB_SECTION_METADATA, &offset, &size);
+    section_range(metadata, &offset, &size);
     flip_and_repair(offset, size);
-    section_range(GB_SECTION_GRAPH, &offset, &size);
+    section_range(graph, &offset, &size);
     uint64_t accepted = flip_and_repair(offset, size);
     assert_true(accepted < 8 * size / 3); /* names, scales, checksums of weights and flags may change */
 }
 
-/* Puts arbitrary 32-bit numbers at arbitrary places of the graph. */
+static void repaired_damage_is_survived(void **state) {
+    (void)state;
+    flip_and_repair(0, GB_HEADER_BYTES + gb_get_u32(valid.bytes + GB_HEADER_SECTIONS) * GB_ENTRY_BYTES);
+    if (has_section(GB_SECTION_HEAD_GRAPH))
+        damage_sections(GB_SECTION_HEAD_METADATA, GB_SECTION_HEAD_GRAPH);
+    else
+        damage_sections(GB_SECTION_METADATA, GB_SECTION_GRAPH);
+}
+
+/* Puts arbitrary 32-bit numbers at arbitrary places of the graph, or of its draft head. */
 static void repaired_numbers_are_survived(void **state) {
     (void)state;
     static const uint32_t numbers[] = {0,          1,          2,           7,           0x7fffffff,
                                        0x80000000, 0xffffffff, 0xfffffff8u, 0x00010000u, 64};
     uint64_t offset, size;
-    section_range(GB_SECTION_GRAPH, &offset, &size);
+    section_range(has_section(GB_SECTION_HEAD_GRAPH) ? GB_SECTION_HEAD_GRAPH : GB_SECTION_GRAPH, &offset,
+                  &size);
     program_file file = copy_program_file(&valid, 0);
     for (uint64_t at = 0; at + 4 <= size; at += 4 * step()) {
         for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
@@ -326,7 +345,14 @@ int main(void) {
         cmocka_unit_test(repaired_damage_is_survived),
         cmocka_unit_test(repaired_numbers_are_survived),
     };
+    const struct CMUnitTest of_pairs[] = {
+        cmocka_unit_test(files_cut_short_are_refused),
+        cmocka_unit_test(repaired_damage_is_survived),
+        cmocka_unit_test(repaired_numbers_are_survived),
+        cmocka_unit_test(every_failed_allocation_is_reported),
+    };
     return cmocka_run_group_tests(tests, make_valid, free_valid) +
            cmocka_run_group_tests(others, make_recurrent, free_valid) +
-           cmocka_run_group_tests(others, make_packed, free_valid);
+           cmocka_run_group_tests(others, make_packed, free_valid) +
+           cmocka_run_group_tests(of_pairs, make_pair, free_valid);
 }

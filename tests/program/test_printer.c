@@ -4,6 +4,7 @@
  */
 #include "base/byte_buffer.h"
 #include "base/text_sink.h"
+#include "program/draft_head.h"
 #include "program/print/printer.h"
 #include "program/setting_kinds.h"
 #include "support/programs/tiny_program.h"
@@ -332,10 +333,32 @@ static void lengths_of_conversations(void **state) {
     gb_program_destroy(program);
 }
 
+static void a_draft_head_is_printed(void **state) {
+    (void)state;
+    gb_program *program = tiny_pair_build();
+    gb_byte_buffer printed = {0};
+    gb_text_sink sink = {gb_buffer_write, &printed};
+    gb_print_summary(program, &(gb_summary_sizes){0}, &sink);
+    char line[96];
+    snprintf(line, sizeof line, "draft head\n  ops                %u\n  own weights ",
+             (unsigned)program->head->node_count);
+    assert_contains(&printed, line);
+    gb_buffer_free(&printed);
+    json_t *root = parse_printed(program, 0);
+    const json_t *head = json_object_get(root, "draft_head");
+    const uint64_t own = (uint64_t)json_integer_value(json_object_get(head, "own_weights"));
+    assert_int_equal(own, gb_head_own_bytes(program));
+    assert_true(own > 0 && own < gb_program_weight_bytes(program->head));
+    assert_int_equal(json_array_size(json_object_get(head, "constants")), program->head->constant_count);
+    json_decref(root);
+    gb_program_destroy(program);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_summary_has_limits_memory_and_ops),
         cmocka_unit_test(lengths_of_conversations),
+        cmocka_unit_test(a_draft_head_is_printed),
         cmocka_unit_test(the_graph_is_readable),
         cmocka_unit_test(several_results_are_printed),
         cmocka_unit_test(tensors_are_a_table),

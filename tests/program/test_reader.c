@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The rules F1 to F11 of docs/program-format.md, each broken alone in a file whose checksums fit.
+ * The rules F1 to F13 of docs/program-format.md, each broken alone in a file whose checksums fit.
  */
 #include "base/memory.h"
 #include "program/file/reader.h"
@@ -10,6 +10,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -167,13 +168,17 @@ static void rule_F9_required_sections(void **state) {
     }
 }
 
-/* The place of the first constant's data field in the graph section: its record is the first. */
-static uint8_t *first_constant_data(const program_file *file) {
-    uint8_t *graph = file->bytes + gb_get_u64(section_entry(file, GB_SECTION_GRAPH) + GB_ENTRY_OFFSET);
+/* The place of the first constant's data field in a graph section: its record is the first. */
+static uint8_t *constant_data(const program_file *file, uint32_t section) {
+    uint8_t *graph = file->bytes + gb_get_u64(section_entry(file, section) + GB_ENTRY_OFFSET);
     uint8_t *field = graph + GB_RECORD_BYTES;
     while ((gb_get_u32(field) & 0xffff) != GB_CONSTANT_FIELD_DATA)
         field += GB_RECORD_BYTES + gb_get_u32(field + 4);
     return field + GB_RECORD_BYTES;
+}
+
+static uint8_t *first_constant_data(const program_file *file) {
+    return constant_data(file, GB_SECTION_GRAPH);
 }
 
 static void rule_F10_constants_lie_in_the_weights(void **state) {
@@ -203,6 +208,65 @@ static void rule_F11_weights_are_checked_on_demand(void **state) {
     gb_free(file.bytes);
 }
 
+/* ---- Files with a draft head --------------------------------------------------------------------------- */
+
+static void rule_F12_both_sections_of_a_head(void **state) {
+    (void)state;
+    program_file pair = tiny_pair_file();
+    for (uint32_t kind = GB_SECTION_HEAD_METADATA; kind <= GB_SECTION_HEAD_GRAPH; kind++) {
+        program_file file = copy_program_file(&pair, 0);
+        uint8_t *entry = section_entry(&file, kind);
+        gb_put_u32(entry + GB_ENTRY_KIND, 77);
+        gb_put_u32(entry + GB_ENTRY_FLAGS, 0);
+        repair_checksums(&file);
+        assert_refused(&file, GUMBEL_ERROR_FORMAT,
+                       kind == GB_SECTION_HEAD_GRAPH ? "has no section head graph"
+                                                     : "has no section head metadata");
+        gb_free(file.bytes);
+    }
+    gb_free(pair.bytes);
+}
+
+/* The data of the first constant of the head, which is the program's too. */
+static uint8_t *first_head_data(const program_file *file) {
+    return constant_data(file, GB_SECTION_HEAD_GRAPH);
+}
+
+static void rule_F13_shared_constants_lie_in_one_place(void **state) {
+    (void)state;
+    enum { CHECKSUM = 16 };
+    program_file pair = tiny_pair_file(), file = copy_program_file(&pair, 0);
+    gb_put_u64(first_head_data(&file), gb_get_u64(first_head_data(&file)) + 64);
+    repair_checksums(&file);
+    assert_refused(&file, GUMBEL_ERROR_FORMAT, "constant embedding is the program's, but lies elsewhere");
+    gb_put_u64(first_head_data(&file), gb_get_u64(first_head_data(&pair)));
+    first_head_data(&file)[CHECKSUM] ^= 1;
+    repair_checksums(&file);
+    assert_refused(&file, GUMBEL_ERROR_FORMAT, "constant embedding is the program's, but lies elsewhere");
+    gb_put_u64(first_head_data(&file), 0);
+    repair_checksums(&file);
+    assert_refused(&file, GUMBEL_ERROR_FORMAT, "draft head: constant embedding: 3072 bytes at byte 0");
+    gb_free(file.bytes);
+    gb_free(pair.bytes);
+}
+
+static void a_heads_weights_are_checked_on_demand(void **state) {
+    (void)state;
+    program_file file = tiny_pair_file();
+    gb_program *program;
+    gumbel_error error;
+    assert_int_equal(gb_program_parse("test", file.bytes, file.size, &program, &error), GUMBEL_OK);
+    assert_int_equal(gb_check_weights(program, &error), GUMBEL_OK);
+    const gb_constant *own = program->head->constants;
+    while (own->same)
+        own++;
+    file.bytes[own->offset] ^= 1;
+    assert_int_equal(gb_check_weights(program, &error), GUMBEL_ERROR_FORMAT);
+    assert_non_null(strstr(error.message, own->name));
+    gb_program_destroy(program);
+    gb_free(file.bytes);
+}
+
 static void bytes_must_be_aligned(void **state) {
     (void)state;
     gb_program *program;
@@ -225,6 +289,9 @@ int main(void) {
         cmocka_unit_test(rule_F9_required_sections),
         cmocka_unit_test(rule_F10_constants_lie_in_the_weights),
         cmocka_unit_test(rule_F11_weights_are_checked_on_demand),
+        cmocka_unit_test(rule_F12_both_sections_of_a_head),
+        cmocka_unit_test(rule_F13_shared_constants_lie_in_one_place),
+        cmocka_unit_test(a_heads_weights_are_checked_on_demand),
         cmocka_unit_test(bytes_must_be_aligned),
     };
     return cmocka_run_group_tests(tests, make_valid, free_valid);

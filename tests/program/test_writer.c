@@ -121,6 +121,14 @@ static void assert_same_metadata(const gb_metadata *a, const gb_metadata *b) {
     assert_string_equal(b->recipe, "");
 }
 
+static void assert_predicted_size(const gb_program *program) {
+    gb_file_size size;
+    struct stat file;
+    assert_true(gb_program_file_size(program, &size));
+    assert_int_equal(stat(target, &file), 0);
+    assert_int_equal(size.bytes, file.st_size);
+}
+
 static void what_is_written_is_read_back(void **state) {
     (void)state;
     gb_program *program = tiny_program_build(true);
@@ -129,11 +137,7 @@ static void what_is_written_is_read_back(void **state) {
     gumbel_error error;
     if (tiny_program_write(program, target, &error) != GUMBEL_OK)
         fail_msg("%s", error.message);
-    gb_file_size size;
-    struct stat file;
-    assert_true(gb_program_file_size(program, &size));
-    assert_int_equal(stat(target, &file), 0);
-    assert_int_equal(size.bytes, file.st_size);
+    assert_predicted_size(program);
     gb_program *again = read_back(target);
     assert_same_graph(program, again);
     assert_same_metadata(&program->metadata, &again->metadata);
@@ -162,6 +166,67 @@ static void the_same_program_has_the_same_bytes(void **state) {
     gb_free(a.bytes);
     gb_free(b.bytes);
     gb_free(c.bytes);
+}
+
+/* ---- With a draft head --------------------------------------------------------------------------------- */
+
+/* Shared constants lie in one place, the head's own behind the program's. */
+static void assert_placed(const gb_program *program) {
+    const gb_program *head = program->head;
+    const gb_constant *last = &program->constants[program->constant_count - 1];
+    uint32_t shared = 0;
+    for (uint32_t i = 0; i < head->constant_count; i++) {
+        const gb_constant *constant = &head->constants[i];
+        shared += constant->same != NULL;
+        if (constant->same)
+            assert_ptr_equal(constant->data, constant->same->data);
+        else
+            assert_true(constant->offset >= last->offset + last->size);
+    }
+    assert_int_equal(shared, 2); /* the embedding and the last norm */
+}
+
+static void a_head_is_read_back(void **state) {
+    (void)state;
+    gb_program *program = tiny_pair_build();
+    static const uint8_t tokenizer[] = {1, 2, 3};
+    program->tokenizer = (gb_blob){tokenizer, sizeof tokenizer};
+    gumbel_error error;
+    if (tiny_program_write(program, target, &error) != GUMBEL_OK)
+        fail_msg("%s", error.message);
+    assert_predicted_size(program);
+    gb_program *again = read_back(target);
+    assert_non_null(again->head);
+    assert_same_graph(program->head, again->head);
+    assert_same_metadata(&program->head->metadata, &again->head->metadata);
+    assert_memory_equal(program->head->id, again->head->id, sizeof again->id);
+    assert_memory_not_equal(again->id, again->head->id, sizeof again->id);
+    assert_ptr_equal(again->head->tokenizer.data, again->tokenizer.data);
+    assert_placed(again);
+    assert_int_equal(gb_check_weights(again, &error), GUMBEL_OK);
+    gb_program_destroy(again);
+    gb_program_destroy(program);
+}
+
+/* The last is the head's own; the program's first is one that the head shares. */
+static void a_heads_own_constants_are_awaited(void **state) {
+    (void)state;
+    gb_program *program = tiny_pair_build();
+    const uint32_t own = program->constant_count;
+    gb_writer *writer;
+    gumbel_error error;
+    assert_non_null(program->head->constants[0].same);
+    assert_int_equal(gb_writer_create(target, NULL, program, &writer, &error), GUMBEL_OK);
+    assert_int_equal(gb_writer_begin_constant(writer, own, &error), GUMBEL_ERROR_ARGUMENT);
+    for (uint32_t i = 0; i < own; i++) {
+        uint8_t *bytes = gb_allocate((size_t)program->constants[i].size, 1);
+        assert_int_equal(gb_writer_begin_constant(writer, i, &error), GUMBEL_OK);
+        assert_int_equal(gb_writer_write(writer, bytes, program->constants[i].size, &error), GUMBEL_OK);
+        gb_free(bytes);
+    }
+    assert_int_equal(gb_writer_finish(writer, &error), GUMBEL_ERROR_ARGUMENT);
+    assert_non_null(strstr(error.message, "constants written"));
+    gb_program_destroy(program);
 }
 
 /* ---- The writer ---------------------------------------------------------------------------------------- */
@@ -299,6 +364,8 @@ int main(void) {
 #define IN_DIRECTORY(test) cmocka_unit_test_setup_teardown(test, enter_directory, leave_directory)
     const struct CMUnitTest tests[] = {
         IN_DIRECTORY(what_is_written_is_read_back),
+        IN_DIRECTORY(a_head_is_read_back),
+        IN_DIRECTORY(a_heads_own_constants_are_awaited),
         cmocka_unit_test(the_same_program_has_the_same_bytes),
         IN_DIRECTORY(a_file_appears_only_when_whole),
         IN_DIRECTORY(the_writer_keeps_its_order),

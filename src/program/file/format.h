@@ -45,7 +45,9 @@ typedef enum gb_section_kind {
     GB_SECTION_TOKENIZER = 4,
     GB_SECTION_CHAT = 5,
     GB_SECTION_TRIE = 6,
-    GB_SECTION_LIMIT = 7
+    GB_SECTION_HEAD_METADATA = 7, /* of the draft head */
+    GB_SECTION_HEAD_GRAPH = 8,
+    GB_SECTION_LIMIT = 9
 } gb_section_kind;
 
 /* A record: u16 tag, u16 flags, u32 length, then length bytes. */

@@ -2,6 +2,7 @@
 #include "program/file/reader.h"
 
 #include "base/memory.h"
+#include "program/draft_head.h"
 #include "program/file/encode.h"
 #include "program/file/format.h"
 #include "program/file/storage.h"
@@ -28,8 +29,8 @@ typedef struct file_view {
 #define MAX_STRUCTURAL_BYTES (UINT64_C(1) << 30)
 
 static const char *section_name(uint32_t kind) {
-    static const char *const names[GB_SECTION_LIMIT] = {"",          "metadata", "graph", "weights",
-                                                        "tokenizer", "chat",     "trie"};
+    static const char *const names[GB_SECTION_LIMIT] = {
+        "", "metadata", "graph", "weights", "tokenizer", "chat", "trie", "head metadata", "head graph"};
     return kind < GB_SECTION_LIMIT ? names[kind] : "unknown";
 }
 
@@ -85,7 +86,7 @@ static gumbel_status read_id(const file_view *file, uint8_t id[16], gumbel_error
     return GUMBEL_OK;
 }
 
-/* ---- The section table (rules F6-F9) ------------------------------------------------------------------- */
+/* ---- The section table (rules F6-F9, F12) -------------------------------------------------------------- */
 
 static section read_entry(const file_view *file, uint32_t index) {
     const uint8_t *entry = file->data + file->table + (uint64_t)index * GB_ENTRY_BYTES;
@@ -131,6 +132,19 @@ static gumbel_status check_checksum(const file_view *file, const section *this, 
     return GUMBEL_OK;
 }
 
+static bool has_section(const file_view *file, uint32_t kind) {
+    return file->known[kind].offset != 0;
+}
+
+/* Rule F12. */
+static gumbel_status check_head(const file_view *file, gumbel_error *error) {
+    const bool has_metadata = has_section(file, GB_SECTION_HEAD_METADATA);
+    if (has_metadata == has_section(file, GB_SECTION_HEAD_GRAPH))
+        return GUMBEL_OK;
+    return gb_fail(error, GUMBEL_ERROR_FORMAT, "has no section %s",
+                   section_name(has_metadata ? GB_SECTION_HEAD_GRAPH : GB_SECTION_HEAD_METADATA));
+}
+
 static gumbel_status read_table(file_view *file, gumbel_error *error) {
     for (uint32_t i = 0; i < file->section_count; i++) {
         section this = read_entry(file, i);
@@ -141,19 +155,19 @@ static gumbel_status read_table(file_view *file, gumbel_error *error) {
                                "has a section of kind %u, which is not known to this version", this.kind);
             continue;
         }
-        if (file->known[this.kind].offset != 0)
+        if (has_section(file, this.kind))
             return gb_fail(error, GUMBEL_ERROR_FORMAT, "two sections %s", section_name(this.kind));
         GB_TRY(check_checksum(file, &this, error));
         file->known[this.kind] = this;
     }
     for (uint32_t kind = GB_SECTION_METADATA; kind <= GB_SECTION_GRAPH; kind++) {
-        if (file->known[kind].offset == 0)
+        if (!has_section(file, kind))
             return gb_fail(error, GUMBEL_ERROR_FORMAT, "has no section %s", section_name(kind));
     }
-    return GUMBEL_OK;
+    return check_head(file, error);
 }
 
-/* ---- Weights (rules F10, F11) -------------------------------------------------------------------------- */
+/* ---- Weights (rules F10, F11, F13) --------------------------------------------------------------------- */
 
 static gumbel_status place_constants(const file_view *file, gb_program *program, gumbel_error *error) {
     const section *weights = &file->known[GB_SECTION_WEIGHTS];
@@ -171,10 +185,22 @@ static gumbel_status place_constants(const file_view *file, gb_program *program,
     return GUMBEL_OK;
 }
 
+/* Rule F13. Of a verified program. */
+static gumbel_status check_shared(const gb_program *head, gumbel_error *error) {
+    for (uint32_t i = 0; head && i < head->constant_count; i++) {
+        const gb_constant *constant = &head->constants[i], *same = constant->same;
+        if (same && (same->offset != constant->offset || same->checksum != constant->checksum))
+            return gb_fail(error, GUMBEL_ERROR_FORMAT,
+                           "draft head: constant %s is the program's, but lies elsewhere", constant->name);
+    }
+    return GUMBEL_OK;
+}
+
 gumbel_status gb_check_weights(const gb_program *program, gumbel_error *error) {
-    for (uint32_t i = 0; i < program->constant_count; i++) {
-        const gb_constant *constant = &program->constants[i];
-        if (constant->data && XXH3_64bits(constant->data, (size_t)constant->size) != constant->checksum)
+    for (uint32_t i = 0; i < gb_file_constant_count(program); i++) {
+        const gb_constant *constant = gb_file_constant(program, i);
+        if (constant->data && !constant->same &&
+            XXH3_64bits(constant->data, (size_t)constant->size) != constant->checksum)
             return gb_fail(error, GUMBEL_ERROR_FORMAT, "the checksum of the constant %s does not match",
                            constant->name);
     }
@@ -189,7 +215,36 @@ static gb_byte_view view_of(const file_view *file, gb_section_kind kind) {
 
 static gb_blob blob_of(const file_view *file, gb_section_kind kind) {
     gb_byte_view view = view_of(file, kind);
-    return file->known[kind].offset ? (gb_blob){view.data, view.size} : (gb_blob){0};
+    return has_section(file, kind) ? (gb_blob){view.data, view.size} : (gb_blob){0};
+}
+
+/* A program with nothing in it yet, or NULL. */
+static gb_program *create_program(void) {
+    gb_program *made = gb_allocate(1, sizeof *made);
+    if (made)
+        made->storage = gb_storage_create();
+    if (made && made->storage)
+        return made;
+    gb_program_destroy(made);
+    return NULL;
+}
+
+static gumbel_status decode(const file_view *file, gb_section_kind metadata, gb_section_kind graph,
+                            gb_program *program, gumbel_error *error) {
+    GB_TRY(gb_decode_metadata(view_of(file, metadata), program, error));
+    GB_TRY(gb_decode_graph(view_of(file, graph), program, error));
+    return place_constants(file, program, error);
+}
+
+static gumbel_status read_head(const file_view *file, gb_program *program, gumbel_error *error) {
+    if (!has_section(file, GB_SECTION_HEAD_GRAPH))
+        return GUMBEL_OK;
+    program->head = create_program();
+    if (!program->head)
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the draft head");
+    const gumbel_status status =
+        decode(file, GB_SECTION_HEAD_METADATA, GB_SECTION_HEAD_GRAPH, program->head, error);
+    return status == GUMBEL_OK ? GUMBEL_OK : gb_prefix(error, status, "draft head");
 }
 
 static gumbel_status read_program(const uint8_t *data, uint64_t size, gb_program *program,
@@ -198,13 +253,15 @@ static gumbel_status read_program(const uint8_t *data, uint64_t size, gb_program
     GB_TRY(read_header(&file, error));
     GB_TRY(read_id(&file, program->id, error));
     GB_TRY(read_table(&file, error));
-    GB_TRY(gb_decode_metadata(view_of(&file, GB_SECTION_METADATA), program, error));
-    GB_TRY(gb_decode_graph(view_of(&file, GB_SECTION_GRAPH), program, error));
-    GB_TRY(place_constants(&file, program, error));
+    GB_TRY(decode(&file, GB_SECTION_METADATA, GB_SECTION_GRAPH, program, error));
+    GB_TRY(read_head(&file, program, error));
     program->tokenizer = blob_of(&file, GB_SECTION_TOKENIZER);
     program->chat = blob_of(&file, GB_SECTION_CHAT);
     program->trie = blob_of(&file, GB_SECTION_TRIE);
-    return gb_program_verify(program, error);
+    gb_head_inherit(program);
+    GB_TRY(gb_program_verify(program, error));
+    GB_TRY(gb_share_constants(program, error));
+    return check_shared(program->head, error);
 }
 
 gumbel_status gb_program_parse(const char *name, const uint8_t *data, uint64_t size, gb_program **program,
@@ -213,13 +270,9 @@ gumbel_status gb_program_parse(const char *name, const uint8_t *data, uint64_t s
     if ((uintptr_t)data % GB_WEIGHT_ALIGNMENT != 0)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "%s: not at a multiple of %d bytes in memory", name,
                        (int)GB_WEIGHT_ALIGNMENT);
-    gb_program *made = gb_allocate(1, sizeof *made);
-    if (made)
-        made->storage = gb_storage_create();
-    if (!made || !made->storage) {
-        gb_program_destroy(made);
+    gb_program *made = create_program();
+    if (!made)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "%s: no memory for the program", name);
-    }
     gumbel_status status = read_program(data, size, made, error);
     if (status != GUMBEL_OK) {
         gb_program_destroy(made);

@@ -16,8 +16,8 @@ gumbel_status gb_program_read(const char *path, gb_program **program, gumbel_err
 gumbel_status gb_program_parse(const char *name, const uint8_t *data, uint64_t size, gb_program **program,
                                gumbel_error *error);
 
-/* Reads all weights and compares their checksums, which opening a program does not. Errors: FORMAT naming the
- * constant. */
+/* Reads all weights, the draft head's too, and compares their checksums, which opening a program does not.
+ * Errors: FORMAT naming the constant. */
 gumbel_status gb_check_weights(const gb_program *program, gumbel_error *error);
 
 #endif

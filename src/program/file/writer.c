@@ -2,6 +2,7 @@
 #include "program/file/writer.h"
 
 #include "base/memory.h"
+#include "program/draft_head.h"
 #include "program/file/encode.h"
 #include "program/file/file_size.h"
 #include "program/file/format.h"
@@ -24,10 +25,10 @@ struct gb_writer {
     XXH3_state_t hash; /* of the constant that is being written; 64-byte aligned */
     gb_program *program;
     gb_output_file file;
-    uint8_t *buffer;    /* of the file */
-    bool *written;      /* of each constant: begun */
-    uint32_t current;   /* constant that is being written; UINT32_MAX: none */
-    uint64_t remaining; /* bytes of it */
+    uint8_t *buffer;      /* of the file */
+    bool *written;        /* of each constant (gb_file_constant): begun */
+    gb_constant *current; /* that is being written; NULL: none */
+    uint64_t remaining;   /* bytes of it */
     gb_pack_stream packing;
     uint32_t complete; /* constants */
     uint64_t weights_end;
@@ -65,7 +66,7 @@ static gumbel_status begin_file(gb_writer *writer, const char *path, const gb_in
                                 gumbel_error *error) {
     gb_file_size size;
     writer->file = GB_NO_OUTPUT;
-    writer->written = gb_allocate(writer->program->constant_count, sizeof(bool));
+    writer->written = gb_allocate(gb_file_constant_count(writer->program), sizeof(bool));
     writer->buffer = gb_allocate(BUFFER_BYTES, 1);
     if (!writer->written || !writer->buffer || !gb_program_file_size(writer->program, &size))
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "%s: no memory for writing it", path);
@@ -81,7 +82,6 @@ gumbel_status gb_writer_create(const char *path, const gb_input_list *inputs, gb
     if (!made)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "%s: no memory for writing it", path);
     made->program = program;
-    made->current = UINT32_MAX;
     gumbel_status status = begin_file(made, path, inputs, error);
     if (status != GUMBEL_OK)
         gb_writer_abort(made);
@@ -112,27 +112,33 @@ void gb_writer_measure(gb_writer *writer, gb_output_totals *totals) {
 /* ---- Constants ----------------------------------------------------------------------------------------- */
 
 static void end_constant(gb_writer *writer) {
-    writer->program->constants[writer->current].checksum = XXH3_64bits_digest(&writer->hash);
+    writer->current->checksum = XXH3_64bits_digest(&writer->hash);
     writer->weights_end = writer->file.position;
-    writer->current = UINT32_MAX;
+    writer->current = NULL;
     writer->complete++;
 }
 
-gumbel_status gb_writer_begin_constant(gb_writer *writer, uint32_t constant, gumbel_error *error) {
-    const gb_program *program = writer->program;
-    if (constant >= program->constant_count || writer->written[constant])
-        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "constant %u: not there or already written", constant);
-    if (writer->current != UINT32_MAX)
+/* Whether the constant of that number is yet to be written. */
+static bool is_awaited(const gb_writer *writer, uint32_t index) {
+    return index < gb_file_constant_count(writer->program) && !writer->written[index] &&
+           !gb_file_constant(writer->program, index)->same;
+}
+
+gumbel_status gb_writer_begin_constant(gb_writer *writer, uint32_t index, gumbel_error *error) {
+    if (!is_awaited(writer, index))
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "constant %u: not there or already written", index);
+    if (writer->current)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "constant %s: %llu bytes are missing",
-                       program->constants[writer->current].name, (unsigned long long)writer->remaining);
+                       writer->current->name, (unsigned long long)writer->remaining);
     GB_TRY(gb_output_align(&writer->file, GB_WEIGHT_ALIGNMENT, error));
-    writer->written[constant] = true;
+    gb_constant *constant = gb_file_constant(writer->program, index);
+    writer->written[index] = true;
     writer->current = constant;
-    writer->remaining = program->constants[constant].size;
-    program->constants[constant].offset = writer->file.position;
+    writer->remaining = constant->size;
+    constant->offset = writer->file.position;
     XXH3_64bits_reset(&writer->hash);
-    if (program->constants[constant].packing.block_rows > 0)
-        gb_pack_stream_begin(&writer->packing, &program->constants[constant]);
+    if (constant->packing.block_rows > 0)
+        gb_pack_stream_begin(&writer->packing, constant);
     if (writer->remaining == 0)
         end_constant(writer);
     return GUMBEL_OK;
@@ -158,10 +164,10 @@ static gumbel_status write_packed(gb_writer *writer, const uint8_t *data, uint64
 gumbel_status gb_writer_write(gb_writer *writer, const void *data, uint64_t size, gumbel_error *error) {
     if (size == 0)
         return GUMBEL_OK;
-    if (writer->current == UINT32_MAX || size > writer->remaining)
+    if (!writer->current || size > writer->remaining)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "%llu bytes that belong to no constant",
                        (unsigned long long)size);
-    bool is_packed = writer->program->constants[writer->current].packing.block_rows > 0;
+    bool is_packed = writer->current->packing.block_rows > 0;
     GB_TRY(is_packed ? write_packed(writer, data, size, error) : write_bytes(writer, data, size, error));
     writer->remaining -= size;
     if (writer->remaining == 0)
@@ -201,27 +207,53 @@ static gumbel_status write_blob(gb_writer *writer, gb_section_kind kind, gb_blob
     return blob.data ? write_section(writer, kind, blob.data, blob.size, error) : GUMBEL_OK;
 }
 
-static gumbel_status write_sections(gb_writer *writer, gumbel_error *error) {
-    const gb_program *program = writer->program;
-    if (program->constant_count > 0)
-        add_entry(writer, GB_SECTION_WEIGHTS, HEAD_BYTES, writer->weights_end - HEAD_BYTES, 0);
+/* A program's two sections, of its metadata and of its graph. */
+static gumbel_status write_graph(gb_writer *writer, const gb_program *program, gb_section_kind metadata_kind,
+                                 gb_section_kind graph_kind, gumbel_error *error) {
     gb_byte_buffer metadata = {0}, graph = {0};
     gb_encode_metadata(&program->metadata, &metadata);
-    GB_TRY(write_encoded(writer, GB_SECTION_METADATA, &metadata, error));
+    GB_TRY(write_encoded(writer, metadata_kind, &metadata, error));
     gb_encode_graph(program, &graph);
-    GB_TRY(write_encoded(writer, GB_SECTION_GRAPH, &graph, error));
-    GB_TRY(write_blob(writer, GB_SECTION_TOKENIZER, program->tokenizer, error));
-    GB_TRY(write_blob(writer, GB_SECTION_CHAT, program->chat, error));
-    return write_blob(writer, GB_SECTION_TRIE, program->trie, error);
+    return write_encoded(writer, graph_kind, &graph, error);
 }
 
-/* The header and, in program, the id. The table is complete. */
+/* Lets what the head shares lie where the program's does. */
+static void place_shared(const gb_program *head) {
+    for (uint32_t i = 0; i < head->constant_count; i++) {
+        gb_constant *constant = &head->constants[i];
+        if (!constant->same)
+            continue;
+        constant->offset = constant->same->offset;
+        constant->checksum = constant->same->checksum;
+    }
+}
+
+static gumbel_status write_head(gb_writer *writer, const gb_program *head, gumbel_error *error) {
+    if (!head)
+        return GUMBEL_OK;
+    place_shared(head);
+    return write_graph(writer, head, GB_SECTION_HEAD_METADATA, GB_SECTION_HEAD_GRAPH, error);
+}
+
+static gumbel_status write_sections(gb_writer *writer, gumbel_error *error) {
+    const gb_program *program = writer->program;
+    if (gb_file_constant_count(program) > 0)
+        add_entry(writer, GB_SECTION_WEIGHTS, HEAD_BYTES, writer->weights_end - HEAD_BYTES, 0);
+    GB_TRY(write_graph(writer, program, GB_SECTION_METADATA, GB_SECTION_GRAPH, error));
+    GB_TRY(write_blob(writer, GB_SECTION_TOKENIZER, program->tokenizer, error));
+    GB_TRY(write_blob(writer, GB_SECTION_CHAT, program->chat, error));
+    GB_TRY(write_blob(writer, GB_SECTION_TRIE, program->trie, error));
+    return write_head(writer, program->head, error);
+}
+
+/* The header and, in program and its head, the ids. The table is complete. */
 static void make_header(gb_writer *writer) {
     uint8_t *head = writer->head;
     XXH128_canonical_t id;
     XXH128_canonicalFromHash(
         &id, XXH3_128bits(head + GB_HEADER_BYTES, (size_t)writer->section_count * GB_ENTRY_BYTES));
     memcpy(writer->program->id, id.digest, sizeof id.digest);
+    gb_head_inherit(writer->program);
     memcpy(head + GB_HEADER_MAGIC, GB_MAGIC, GB_MAGIC_BYTES);
     gb_put_u32(head + GB_HEADER_VERSION, GB_FORMAT_VERSION);
     gb_put_u32(head + GB_HEADER_READER_VERSION, GB_FORMAT_VERSION);
@@ -232,10 +264,19 @@ static void make_header(gb_writer *writer) {
     gb_put_u64(head + GB_HEADER_CHECKSUM, XXH3_64bits(head, GB_HEADER_CHECKSUM));
 }
 
+/* Constants that have bytes of their own. */
+static uint32_t count_own(const gb_program *program) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < gb_file_constant_count(program); i++)
+        count += !gb_file_constant(program, i)->same;
+    return count;
+}
+
 static gumbel_status finish(gb_writer *writer, gumbel_error *error) {
-    if (writer->complete != writer->program->constant_count)
+    const uint32_t expected = count_own(writer->program);
+    if (writer->complete != expected)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "%s: %u constants written, the program has %u",
-                       writer->file.target.path, writer->complete, writer->program->constant_count);
+                       writer->file.target.path, writer->complete, expected);
     GB_TRY(write_sections(writer, error));
     make_header(writer);
     return gb_output_commit(&writer->file, writer->head, HEAD_BYTES, error);

@@ -19,9 +19,9 @@ typedef void (*gb_parallel_loop)(unsigned threads, size_t count,
                                  void *user);
 
 /* Creates the temporary file beside path, which may be none of the inputs (NULL: any); both must outlive the
- * writer. program is what gb_builder_finish gave; it must outlive the writer, too, which fills in its
- * constants' offsets and checksums and its id. Errors: those of gb_output_create; LIMIT (the disk has no room
- * for the program); MEMORY. */
+ * writer. program is what gb_builder_finish gave, with a draft head or without; it must outlive the writer,
+ * too, which fills in its constants' offsets and checksums and its id, and the head's. Errors: those of
+ * gb_output_create; LIMIT (the disk has no room for the program); MEMORY. */
 gumbel_status gb_writer_create(const char *path, const gb_input_list *inputs, gb_program *program,
                                gb_writer **writer, gumbel_error *error);
 
@@ -31,10 +31,10 @@ void gb_writer_use_threads(gb_writer *writer, gb_parallel_loop loop, unsigned th
 /* From now on adds what writing takes to totals, which must outlive the writer. */
 void gb_writer_measure(gb_writer *writer, gb_output_totals *totals);
 
-/* Begins the bytes of the constant with that index (each exactly once, in any order); then gb_writer_write
- * until gb_constant.size bytes have been written. They are canonical: those of a constant with a packing the
- * writer packs. */
-gumbel_status gb_writer_begin_constant(gb_writer *writer, uint32_t constant, gumbel_error *error);
+/* Begins the bytes of the constant with that index, as gb_file_constant numbers them (each but shared ones
+ * exactly once, in any order); then gb_writer_write until gb_constant.size bytes have been written. They are
+ * canonical: those of a constant with a packing the writer packs. */
+gumbel_status gb_writer_begin_constant(gb_writer *writer, uint32_t index, gumbel_error *error);
 gumbel_status gb_writer_write(gb_writer *writer, const void *data, uint64_t size, gumbel_error *error);
 
 /* Writes graph, metadata, tokenizer and chat templates (from program's blobs), syncs and renames. Refuses

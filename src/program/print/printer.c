@@ -3,6 +3,7 @@
 
 #include "program/constant_packing.h"
 #include "program/conversations.h"
+#include "program/draft_head.h"
 #include "program/settings.h"
 
 #include <limits.h>
@@ -124,12 +125,22 @@ static void print_ops(const gb_program *program, const gb_text_sink *sink) {
     print_number_line(sink, "in all", program->node_count);
 }
 
+static void print_draft_head(const gb_program *program, const gb_text_sink *sink) {
+    if (!program->head)
+        return;
+    gb_print(sink, "draft head\n");
+    print_number_line(sink, "ops", program->head->node_count);
+    print_bytes_line(sink, "own weights", gb_head_own_bytes(program));
+    print_bytes_line(sink, "state per session", gb_program_state_bytes(program->head));
+}
+
 void gb_print_summary(const gb_program *program, const gb_summary_sizes *sizes, const gb_text_sink *sink) {
     print_identity(program, sink);
     print_limits(&program->metadata, sink);
     print_generation(&program->metadata, sink);
     print_memory(program, sizes, sink);
     print_ops(program, sink);
+    print_draft_head(program, sink);
     gb_print(sink,
              "same bits\n"
              "  cpu                the same prompt and seed give the same tokens, whatever the batch, its "

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "program/constant_packing.h"
+#include "program/draft_head.h"
 #include "program/infer.h"
 #include "program/print/printer.h"
 
@@ -278,6 +279,21 @@ static void put_nodes(json_printer *json, const gb_region *region) {
     close_bracket(json, "]");
 }
 
+/* What the head has beside what it shares. */
+static void put_draft_head(json_printer *json) {
+    json_printer head = {.program = json->program->head, .sink = json->sink, .first = true};
+    if (!head.program)
+        return;
+    open_field(json, "draft_head", "{");
+    put_uint_field(&head, "own_weights", gb_head_own_bytes(json->program));
+    put_uint_field(&head, "state_per_session", gb_program_state_bytes(head.program));
+    put_op_counts(&head);
+    put_states(&head);
+    put_constants(&head);
+    put_nodes(&head, &head.program->regions[0]);
+    close_bracket(json, "}");
+}
+
 void gb_print_json(const gb_program *program, uint64_t scratch_bytes, const gb_text_sink *sink) {
     json_printer json = {.program = program, .sink = sink};
     open_bracket(&json, "{");
@@ -294,5 +310,6 @@ void gb_print_json(const gb_program *program, uint64_t scratch_bytes, const gb_t
     put_states(&json);
     put_constants(&json);
     put_nodes(&json, &program->regions[0]);
+    put_draft_head(&json);
     close_bracket(&json, "}\n");
 }

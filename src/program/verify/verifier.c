@@ -17,7 +17,7 @@ static gumbel_status verify_graph(gb_verification *verification) {
     return gb_verify_outputs(verification);
 }
 
-gumbel_status gb_program_verify(const gb_program *program, gumbel_error *error) {
+static gumbel_status verify_one(const gb_program *program, gumbel_error *error) {
     GB_TRY(gb_verify_metadata(program, error));
     GB_TRY(gb_verify_data(program, error));
     gb_verification verification = {.program = program, .error = error};
@@ -27,4 +27,12 @@ gumbel_status gb_program_verify(const gb_program *program, gumbel_error *error) 
     gb_free(verification.regions);
     gb_free(verification.state_users);
     return status;
+}
+
+gumbel_status gb_program_verify(const gb_program *program, gumbel_error *error) {
+    GB_TRY(verify_one(program, error));
+    if (!program->head)
+        return GUMBEL_OK;
+    const gumbel_status status = verify_one(program->head, error);
+    return status == GUMBEL_OK ? gb_verify_head(program, error) : gb_prefix(error, status, "draft head");
 }

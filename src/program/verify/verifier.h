@@ -8,9 +8,9 @@
 
 #include "program/program.h"
 
-/* Checks every rule listed in docs/program-format.md. The arrays' counts must be those of the arrays. Errors:
- * GUMBEL_ERROR_FORMAT naming the node, value, state or field and the rule; GUMBEL_ERROR_UNSUPPORTED naming an
- * op or role that this version lacks. */
+/* Checks every rule listed in docs/program-format.md, of its draft head too. The arrays' counts must be those
+ * of the arrays. Errors: GUMBEL_ERROR_FORMAT naming the node, value, state or field and the rule;
+ * GUMBEL_ERROR_UNSUPPORTED naming an op or role that this version lacks. */
 gumbel_status gb_program_verify(const gb_program *program, gumbel_error *error);
 
 /* Rule 43, which reads the scales of progressive constants, a byte a group, and so is checked where a program

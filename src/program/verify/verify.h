@@ -61,4 +61,7 @@ gumbel_status gb_verify_uses(gb_verification *verification, const gb_node *node,
 /* Rules 34-37: outputs. */
 gumbel_status gb_verify_outputs(gb_verification *verification);
 
+/* Rule 46, of a program with a draft head; each keeps to the other rules by itself. */
+gumbel_status gb_verify_head(const gb_program *program, gumbel_error *error);
+
 #endif

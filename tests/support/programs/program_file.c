@@ -52,6 +52,10 @@ program_file tiny_recurrent_file(bool use_sampling) {
     return program_file_of(tiny_recurrent_build(use_sampling));
 }
 
+program_file tiny_pair_file(void) {
+    return program_file_of(tiny_pair_build());
+}
+
 program_file packed_program_file(void) {
     return program_file_of(packed_program_build());
 }

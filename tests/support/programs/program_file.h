@@ -22,6 +22,9 @@ program_file program_file_of(gb_program *program);
 program_file tiny_program_file(bool use_sampling);
 program_file tiny_recurrent_file(bool use_sampling);
 
+/* That of the tiny target with its head. */
+program_file tiny_pair_file(void);
+
 /* The same of quantized_program.h's program with its head interleaved. */
 program_file packed_program_file(void);
 

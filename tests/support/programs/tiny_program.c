@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/programs/tiny_program.h"
 
+#include "program/draft_head.h"
 #include "program/file/writer.h"
 #include "program/setting_kinds.h"
 
@@ -246,6 +247,13 @@ gb_program *tiny_head_build(void) {
     return build_with_hidden(true);
 }
 
+gb_program *tiny_pair_build(void) {
+    gb_program *program = tiny_target_build();
+    program->head = tiny_head_build();
+    assert_int_equal(gb_share_constants(program, NULL), GUMBEL_OK);
+    return program;
+}
+
 /* ---- The recurrent one --------------------------------------------------------------------------------- */
 
 enum { MIXED = (2 * TINY_KEY_HEADS + TINY_HEADS) * TINY_HEAD_WIDTH }; /* a row of query, key and value */
@@ -343,8 +351,9 @@ static gumbel_status write_constant(gb_writer *writer, uint32_t index, uint64_t 
 gumbel_status tiny_program_write(gb_program *program, const char *path, gumbel_error *error) {
     gb_writer *writer;
     GB_TRY(gb_writer_create(path, NULL, program, &writer, error));
-    for (uint32_t i = 0; i < program->constant_count; i++) {
-        gumbel_status status = write_constant(writer, i, program->constants[i].size, error);
+    for (uint32_t i = 0; i < gb_file_constant_count(program); i++) {
+        const gb_constant *constant = gb_file_constant(program, i);
+        gumbel_status status = constant->same ? GUMBEL_OK : write_constant(writer, i, constant->size, error);
         if (status != GUMBEL_OK) {
             gb_writer_abort(writer);
             return status;
