@@ -20,11 +20,19 @@
 #include "program/file/file_size.h"
 #include "program/file/writer.h"
 #include "program/settings.h"
+#include "program/verify/verifier.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+/* A graph and what it is made of: the model's own, or its draft head's. */
+typedef struct export_graph {
+    gb_weights *weights;
+    gb_builder *builder;
+    gb_program *program; /* a finished head is its program's; then NULL */
+} export_graph;
 
 /* One export's parts, in the order in which they come to be. Zero or NULL until then. */
 typedef struct export_job {
@@ -33,13 +41,11 @@ typedef struct export_job {
     gb_source source;
     const gb_model *model;
     gb_recipe *recipe;
-    gb_weights *weights;
-    gb_wide_choice wide; /* where a size is wanted: what differs from the recipe */
-    gb_builder *builder;
+    export_graph own, head; /* head: where one is wanted */
+    gb_wide_choice wide;    /* where a size is wanted: what differs from the recipe */
     gb_text_sections text;
     gb_byte_buffer reply_format; /* JSON and a zero, or empty */
     gb_generation_config generation;
-    gb_program *program;
     gb_output_totals written;
     gb_input_list inputs;
 } export_job;
@@ -84,6 +90,11 @@ static gumbel_status check_options(const gumbel_export_options *given, gumbel_ex
     GB_TRY(gb_read_versioned(given, "export options", options, sizeof *options, error));
     if (options->stats)
         GB_TRY(gb_check_versioned(options->stats, "export stats", error));
+    if (options->draft_head && options->size_target > 0)
+        return gb_fail(
+            error, GUMBEL_ERROR_ARGUMENT,
+            "draft_head and size_target: a program of a given size cannot have a draft head in this "
+            "version");
     return check_sampler(options, error);
 }
 
@@ -133,7 +144,7 @@ static gumbel_status adopt_settings(export_job *job, gumbel_error *error) {
 
 /* Such layers are correct, but backends have their fused kernels for one matrix of both. */
 static void report_unstacked(const export_job *job) {
-    size_t count = gb_weights_unstacked_count(job->weights);
+    size_t count = gb_weights_unstacked_count(job->own.weights);
     if (count > 0)
         report(job, GUMBEL_LOG_INFO,
                "the experts' gate and up of %zu layers have different formats and stay two matrices; those "
@@ -146,7 +157,7 @@ static gumbel_status check_calibration(const export_job *job, gumbel_error *erro
     if (!job->options.calibration)
         return GUMBEL_OK;
     GB_TRY(gb_calibration_check(job->options.calibration, error));
-    const gb_calibrated_count count = gb_weights_count_calibrated(job->weights);
+    const gb_calibrated_count count = gb_weights_count_calibrated(job->own.weights);
     if (count.known == 0)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
                        "the calibration has seen none of the matrices that recipe %s quantizes",
@@ -157,30 +168,53 @@ static gumbel_status check_calibration(const export_job *job, gumbel_error *erro
     return GUMBEL_OK;
 }
 
-static gumbel_status build_graph(export_job *job, gumbel_error *error) {
+static gumbel_status begin_graph(const export_job *job, const gb_config *root, export_graph *graph,
+                                 gumbel_error *error) {
     const gumbel_export_options *options = &job->options;
-    gb_config root = gb_config_root(job->source.config);
     gb_dtype random_dtype = GB_DTYPE_NONE;
-    GB_TRY(gb_model_find(&root, &job->model, error));
     if (options->random_weights)
         GB_TRY(gb_source_dtype(&job->source, &random_dtype, error));
-    job->weights = gb_weights_create(job->source.checkpoint, random_dtype, options->random_seed);
-    job->builder = gb_builder_create();
-    if (!job->weights || !job->builder)
+    graph->weights = gb_weights_create(job->source.checkpoint, random_dtype, options->random_seed);
+    graph->builder = gb_builder_create();
+    if (!graph->weights || !graph->builder)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the graph");
-    gb_weights_use_quantization(job->weights, &job->source.packing);
-    gb_weights_use_recipe(job->weights, job->recipe, count_layers(job, &root));
-    gb_weights_use_calibration(job->weights, options->calibration);
-    gb_weights_widen(job->weights, job->wide.is_wide);
-    gb_model_options model_options = {.max_context = options->max_context,
-                                      .prefill_chunk = gb_backend_prefill_chunk(options->backend),
-                                      .layers = options->layers,
-                                      .sampler = sampler_options(options)};
-    return job->model->build(&root, &model_options, job->builder, job->weights, error);
+    gb_weights_use_quantization(graph->weights, &job->source.packing);
+    gb_weights_use_recipe(graph->weights, job->recipe, count_layers(job, root));
+    gb_weights_use_calibration(graph->weights, options->calibration);
+    return GUMBEL_OK;
+}
+
+static gumbel_status find_model(export_job *job, const gb_config *root, gumbel_error *error) {
+    GB_TRY(gb_model_find(root, &job->model, error));
+    if (job->options.draft_head && !job->model->build_head)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "draft_head: %s has no draft head that gumbel knows",
+                       job->model->name);
+    return GUMBEL_OK;
+}
+
+static gumbel_status build_graphs(export_job *job, gumbel_error *error) {
+    const gumbel_export_options *options = &job->options;
+    const gb_config root = gb_config_root(job->source.config);
+    const gb_model_options model_options = {.max_context = options->max_context,
+                                            .prefill_chunk = gb_backend_prefill_chunk(options->backend),
+                                            .layers = options->layers,
+                                            .keep_hidden = options->draft_head,
+                                            .sampler = sampler_options(options)};
+    export_graph *own = &job->own, *head = &job->head;
+    GB_TRY(find_model(job, &root, error));
+    GB_TRY(begin_graph(job, &root, own, error));
+    gb_weights_widen(own->weights, job->wide.is_wide);
+    GB_TRY(job->model->build(&root, &model_options, own->builder, own->weights, error));
+    if (!options->draft_head)
+        return GUMBEL_OK;
+    GB_TRY(begin_graph(job, &root, head, error));
+    gb_weights_attach_head(own->weights, head->weights);
+    return job->model->build_head(&root, &model_options, head->builder, head->weights, error);
 }
 
 static gumbel_status check_graph(const export_job *job, gumbel_error *error) {
-    GB_TRY(gb_refuse_unused_companions(job->source.checkpoint, &job->source.packing, job->weights, error));
+    GB_TRY(
+        gb_refuse_unused_companions(job->source.checkpoint, &job->source.packing, job->own.weights, error));
     if (job->source.packing.leaves_input_scales)
         report(job, GUMBEL_LOG_INFO,
                "4-bit floats: inputs and caches are not rounded with the checkpoint's scales for them");
@@ -191,7 +225,7 @@ static gumbel_status check_graph(const export_job *job, gumbel_error *error) {
 
 /* The choice changes numbers, and later a smaller context does not change the choice. */
 static void report_rotary_factors(const export_job *job) {
-    const gb_metadata *metadata = &job->program->metadata;
+    const gb_metadata *metadata = &job->own.program->metadata;
     if (metadata->rotary_factors && metadata->rotary_factors[0])
         report(job, GUMBEL_LOG_INFO,
                "rotary embedding has the %s factors of LongRoPE, as a context of %" PRIu64
@@ -202,9 +236,22 @@ static void report_rotary_factors(const export_job *job) {
 
 static void report_unused(const export_job *job) {
     char list[512];
-    size_t count = gb_describe_unused(job->source.checkpoint, job->weights, list, sizeof list);
+    size_t count = gb_describe_unused(job->source.checkpoint, job->own.weights, list, sizeof list);
     if (count > 0)
         report(job, GUMBEL_LOG_INFO, "%zu tensors of the checkpoint are not used: %s", count, list);
+}
+
+static bool has_draft_head(const gb_checkpoint *checkpoint) {
+    for (size_t i = 0; checkpoint && i < gb_checkpoint_count(checkpoint); i++)
+        if (strncmp(gb_checkpoint_at(checkpoint, i)->name, "mtp.", 4) == 0)
+            return true;
+    return false;
+}
+
+static void report_draft_head(const export_job *job) {
+    if (!job->options.draft_head && job->model->build_head && has_draft_head(job->source.checkpoint))
+        report(job, GUMBEL_LOG_INFO,
+               "the checkpoint has a draft head (mtp.*), which is left out; --draft-head takes it along");
 }
 
 /* Tokenizer and chat templates. A bare config.json is not expected to have them beside it. */
@@ -225,7 +272,7 @@ static gumbel_status read_text(export_job *job, gumbel_error *error) {
     else
         GB_TRY(
             gb_read_text_sections(job->source.directory, options->log, options->log_user, &job->text, error));
-    uint64_t vocab_size = gb_builder_metadata(job->builder)->vocab_size;
+    uint64_t vocab_size = gb_builder_metadata(job->own.builder)->vocab_size;
     if (job->text.token_count > 0 && (uint64_t)job->text.token_count > vocab_size)
         report(job, GUMBEL_LOG_WARNING,
                "the tokenizer has %" PRId32 " ids but the model only %" PRIu64 "; some text cannot be run",
@@ -241,7 +288,7 @@ static gumbel_status read_text(export_job *job, gumbel_error *error) {
 }
 
 static void add_stop(export_job *job, int32_t token) {
-    if (token >= 0 && (uint64_t)token < gb_builder_metadata(job->builder)->vocab_size)
+    if (token >= 0 && (uint64_t)token < gb_builder_metadata(job->own.builder)->vocab_size)
         gb_generation_config_add_stop(&job->generation, token);
 }
 
@@ -249,7 +296,7 @@ static void add_stop(export_job *job, int32_t token) {
 static gumbel_status read_generation_config(export_job *job, gumbel_error *error) {
     gb_config root = gb_config_root(job->source.config);
     gb_generation_config *generation = &job->generation;
-    int64_t vocab_size = (int64_t)gb_builder_metadata(job->builder)->vocab_size;
+    int64_t vocab_size = (int64_t)gb_builder_metadata(job->own.builder)->vocab_size;
     if (job->source.is_gguf)
         GB_TRY(gb_generation_config_from(&root, vocab_size, generation, error));
     else
@@ -264,8 +311,7 @@ static gumbel_status read_generation_config(export_job *job, gumbel_error *error
     return GUMBEL_OK;
 }
 
-static void set_metadata(export_job *job) {
-    gb_metadata *metadata = gb_builder_metadata(job->builder);
+static void set_metadata(const export_job *job, gb_metadata *metadata) {
     const gb_generation_config *generation = &job->generation;
     metadata->architecture = job->model->name;
     metadata->name = job->options.name ? job->options.name : job->source.name;
@@ -293,33 +339,53 @@ static void set_recommended(const gb_generation_config *generation, gb_sampler_k
     }
 }
 
-/* Ends the graph that was built. */
+/* Ends a graph that was built. */
+static gumbel_status finish_graph(const export_job *job, export_graph *graph, gumbel_error *error) {
+    gb_metadata *metadata = gb_builder_metadata(graph->builder);
+    set_metadata(job, metadata);
+    set_recommended(&job->generation, sampler_options(&job->options).kind, metadata);
+    return gb_builder_finish(graph->builder, &graph->program, error);
+}
+
+/* Gives the program its draft head. That they fit is verified here, since a reader would refuse the file. */
+static gumbel_status finish_head(export_job *job, gumbel_error *error) {
+    if (!job->options.draft_head)
+        return GUMBEL_OK;
+    GB_TRY(finish_graph(job, &job->head, error));
+    job->own.program->head = job->head.program;
+    job->head.program = NULL;
+    return gb_program_verify(job->own.program, error);
+}
+
 static gumbel_status finish_program(export_job *job, gumbel_error *error) {
-    set_metadata(job);
-    set_recommended(&job->generation, sampler_options(&job->options).kind, gb_builder_metadata(job->builder));
-    GB_TRY(gb_builder_finish(job->builder, &job->program, error));
-    GB_TRY(gb_program_set_caches(job->program, gb_recipe_cache(job->recipe), error));
-    GB_TRY(gb_program_choose_packings(job->program, job->order, error));
-    job->program->tokenizer = (gb_blob){job->text.tokenizer.data, job->text.tokenizer.size};
-    job->program->chat = (gb_blob){job->text.chat.data, job->text.chat.size};
-    job->program->trie = (gb_blob){job->text.trie.data, job->text.trie.size};
+    GB_TRY(finish_graph(job, &job->own, error));
+    GB_TRY(finish_head(job, error));
+    gb_program *program = job->own.program;
+    GB_TRY(gb_program_set_caches(program, gb_recipe_cache(job->recipe), error));
+    GB_TRY(gb_program_choose_packings(program, job->order, error));
+    program->tokenizer = (gb_blob){job->text.tokenizer.data, job->text.tokenizer.size};
+    program->chat = (gb_blob){job->text.chat.data, job->text.chat.size};
+    program->trie = (gb_blob){job->text.trie.data, job->text.trie.size};
     return GUMBEL_OK;
 }
 
-static void discard_program(export_job *job) {
-    gb_program_destroy(job->program);
-    gb_builder_destroy(job->builder);
-    gb_weights_destroy(job->weights);
-    job->program = NULL;
-    job->builder = NULL;
-    job->weights = NULL;
+static void discard_graph(export_graph *graph) {
+    gb_program_destroy(graph->program);
+    gb_builder_destroy(graph->builder);
+    gb_weights_destroy(graph->weights);
+    *graph = (export_graph){0};
+}
+
+static void discard_graphs(export_job *job) {
+    discard_graph(&job->own);
+    discard_graph(&job->head);
 }
 
 /* The graph depends on formats, so it is built again with those that make the size. */
 static gumbel_status meet_size(export_job *job, gumbel_error *error) {
-    const gb_wide_request request = {.program = job->program,
+    const gb_wide_request request = {.program = job->own.program,
                                      .order = job->order,
-                                     .weights = job->weights,
+                                     .weights = job->own.weights,
                                      .recipe = gb_recipe_name(job->recipe),
                                      .size = job->options.size_target,
                                      .progress = job->options.progress,
@@ -328,10 +394,10 @@ static gumbel_status meet_size(export_job *job, gumbel_error *error) {
     if (request.size == 0)
         return GUMBEL_OK;
     GB_TRY(gb_choose_wide(&request, &job->wide, error));
-    discard_program(job);
-    GB_TRY(build_graph(job, error));
+    discard_graphs(job);
+    GB_TRY(build_graphs(job, error));
     GB_TRY(finish_program(job, error));
-    if (!gb_program_file_size(job->program, &size))
+    if (!gb_program_file_size(job->own.program, &size))
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the graph");
     report(job, GUMBEL_LOG_INFO,
            "%zu of %zu matrices have 8 bits in place of the recipe's fewer; the program has %" PRIu64
@@ -343,10 +409,10 @@ static gumbel_status meet_size(export_job *job, gumbel_error *error) {
 static gumbel_status write_program(export_job *job, const char *path, gumbel_error *error) {
     const gumbel_export_options *options = &job->options;
     gb_writer *writer = NULL;
-    GB_TRY(gb_writer_create(path, &job->inputs, job->program, &writer, error));
+    GB_TRY(gb_writer_create(path, &job->inputs, job->own.program, &writer, error));
     gb_writer_use_threads(writer, gb_parallel_for, gb_export_threads());
     gb_writer_measure(writer, &job->written);
-    gumbel_status status = gb_write_weights(writer, job->program, job->weights, options->progress,
+    gumbel_status status = gb_write_weights(writer, job->own.program, job->own.weights, options->progress,
                                             options->progress_user, error);
     if (status != GUMBEL_OK) {
         gb_writer_abort(writer);
@@ -362,7 +428,7 @@ static gumbel_status export_to(export_job *job, const char *checkpoint, const ch
     GB_TRY(open_recipe(job, error));
     GB_TRY(gb_source_open(checkpoint, job->options.random_weights, &job->source, error));
     GB_TRY(adopt_settings(job, error));
-    GB_TRY(build_graph(job, error));
+    GB_TRY(build_graphs(job, error));
     GB_TRY(check_graph(job, error));
     GB_TRY(read_text(job, error));
     GB_TRY(read_generation_config(job, error));
@@ -371,6 +437,7 @@ static gumbel_status export_to(export_job *job, const char *checkpoint, const ch
     if (!path)
         return GUMBEL_OK;
     report_unused(job);
+    report_draft_head(job);
     report_rotary_factors(job);
     return write_program(job, path, error);
 }
@@ -378,7 +445,7 @@ static gumbel_status export_to(export_job *job, const char *checkpoint, const ch
 static void fill_stats(const export_job *job, double seconds) {
     const gumbel_export_stats made = {
         .size = sizeof made,
-        .bytes_read = gb_weights_source_bytes(job->weights),
+        .bytes_read = gb_weights_source_bytes(job->own.weights),
         .bytes_written = job->written.bytes,
         .seconds = seconds,
         .write_seconds = job->written.seconds,
@@ -398,7 +465,7 @@ gumbel_status gumbel_export(const char *checkpoint, const char *path, const gumb
     gb_end_inputs(&job.inputs);
     if (status == GUMBEL_OK && job.options.stats)
         fill_stats(&job, gb_seconds() - begin);
-    discard_program(&job);
+    discard_graphs(&job);
     gb_free(job.wide.is_wide);
     gb_recipe_close(job.recipe);
     gb_text_sections_free(&job.text);

@@ -34,6 +34,7 @@ struct gb_weights {
     uint64_t layer_count;
     gumbel_calibration *calibration; /* NULL: none */
     const bool *is_wide;             /* of each constant; NULL: of none */
+    const gb_weights *head;          /* the draft head's; NULL: there is none */
     source *sources;                 /* one for each constant of the graph, in its order */
     size_t count, capacity;
     size_t unstacked;
@@ -83,8 +84,18 @@ void gb_weights_widen(gb_weights *weights, const bool *is_wide) {
     weights->is_wide = is_wide;
 }
 
+void gb_weights_attach_head(gb_weights *weights, const gb_weights *head) {
+    weights->head = head;
+}
+
+const gb_weights *gb_weights_head(const gb_weights *weights) {
+    return weights->head;
+}
+
 gb_calibrated_count gb_weights_count_calibrated(const gb_weights *weights) {
     gb_calibrated_count count = {0};
+    if (weights->head)
+        count = gb_weights_count_calibrated(weights->head);
     for (size_t i = 0; i < weights->count; i++) {
         count.known += weights->sources[i].correlations != NULL;
         count.others += weights->sources[i].is_product && !weights->sources[i].correlations;
@@ -248,7 +259,7 @@ gumbel_status gb_weights_add_matrix(gb_weights *weights, const gb_matrix_request
 }
 
 size_t gb_weights_unstacked_count(const gb_weights *weights) {
-    return weights->unstacked;
+    return weights->unstacked + (weights->head ? weights->head->unstacked : 0);
 }
 
 gumbel_status gb_weights_add_values(gb_weights *weights, const float *values, size_t count,
@@ -297,14 +308,14 @@ size_t gb_weights_count(const gb_weights *weights) {
 }
 
 bool gb_weights_uses(const gb_weights *weights, size_t index) {
-    return weights->is_used[index];
+    return weights->is_used[index] || (weights->head && weights->head->is_used[index]);
 }
 
 uint64_t gb_weights_source_bytes(const gb_weights *weights) {
     uint64_t bytes = 0;
     size_t count = weights->checkpoint ? gb_checkpoint_count(weights->checkpoint) : 0;
     for (size_t i = 0; i < count; i++)
-        bytes += weights->is_used[i] ? gb_checkpoint_at(weights->checkpoint, i)->size : 0;
+        bytes += gb_weights_uses(weights, i) ? gb_checkpoint_at(weights->checkpoint, i)->size : 0;
     return bytes;
 }
 

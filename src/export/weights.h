@@ -37,7 +37,8 @@ void gb_weights_use_calibration(gb_weights *weights, gumbel_calibration *calibra
  * recipe has a narrower format that can become wider (widths.h); it must stay valid. */
 void gb_weights_widen(gb_weights *weights, const bool *is_wide);
 
-/* How many matrices to be quantized have products that the calibration knows, and how many have others. */
+/* How many matrices to be quantized have products that the calibration knows, and how many have others; with
+ * those of an attached head (gb_weights_attach_head). */
 typedef struct gb_calibrated_count {
     size_t known, others;
 } gb_calibrated_count;
@@ -46,6 +47,12 @@ gb_calibrated_count gb_weights_count_calibrated(const gb_weights *weights);
 /* How a product with the constant of that number takes its input: as it is unless that is quantized and the
  * recipe says so. Its rotation is the one that the constant's rows are stored with. */
 gb_product_input gb_weights_input(const gb_weights *weights, uint32_t index);
+
+/* head has the weights of these weights' draft head, and must outlive them. */
+void gb_weights_attach_head(gb_weights *weights, const gb_weights *head);
+
+/* Those of the draft head, or NULL. */
+const gb_weights *gb_weights_head(const gb_weights *weights);
 
 /* NULL is allowed. */
 void gb_weights_destroy(gb_weights *weights);
@@ -77,7 +84,7 @@ typedef struct gb_stored {
 gumbel_status gb_weights_add_matrix(gb_weights *weights, const gb_matrix_request *request, gb_uniform uniform,
                                     gb_stored *stored, bool *is_added, gumbel_error *error);
 
-/* How many requests of two tensors could not be stacked. */
+/* How many requests of two tensors could not be stacked; with an attached head's. */
 size_t gb_weights_unstacked_count(const gb_weights *weights);
 
 /* The next constant holds these count float32 values, which are copied. Errors: MEMORY. */
@@ -91,14 +98,15 @@ gumbel_status gb_weights_add_in_turns(gb_weights *weights, const char *name, boo
 
 size_t gb_weights_count(const gb_weights *weights);
 
-/* Whether some constant is made from the checkpoint's tensor of that index (gb_checkpoint_at). */
+/* Whether some constant, or one of an attached head, is made from the checkpoint's tensor of that index
+ * (gb_checkpoint_at). */
 bool gb_weights_uses(const gb_weights *weights, size_t index);
 
 /* What messages call a constant: the checkpoint's tensor as its file names it, in text, or else name. */
 const char *gb_weights_name(const gb_weights *weights, uint32_t index, const char *name,
                             char text[GB_FILE_NAME]);
 
-/* Bytes of the checkpoint's tensors that some constant is made from; 0 when weights are random. */
+/* Bytes of the tensors that gb_weights_uses names; 0 when weights are random. */
 uint64_t gb_weights_source_bytes(const gb_weights *weights);
 
 /* Gives size bytes of a constant beginning at offset (both multiples of its element size): either *data

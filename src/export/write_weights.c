@@ -5,6 +5,7 @@
 #include "export/parallel.h"
 #include "export/quantize/finite.h"
 #include "export/quantize/write_imported.h"
+#include "program/draft_head.h"
 #include "tensor/convert.h"
 
 #include <string.h>
@@ -60,14 +61,28 @@ static void flush_bf16(uint16_t *weights, uint64_t count) {
         weights[i] = gb_bf16_operand(gb_float_from_bf16(weights[i]));
 }
 
-static gumbel_status write_constant(gb_writer *writer, const gb_program *program, uint32_t index,
-                                    const gb_weights *weights, void *scratch, progress_state *progress,
+/* What a constant of the file is made from. */
+typedef struct origin {
+    const gb_weights *weights;
+    uint32_t index; /* in them */
+} origin;
+
+static origin origin_of(const gb_program *program, const gb_weights *weights, uint32_t number) {
+    const uint32_t own = program->constant_count;
+    return number < own ? (origin){weights, number} : (origin){gb_weights_head(weights), number - own};
+}
+
+/* The constant of that number in the file. */
+static gumbel_status write_constant(gb_writer *writer, const gb_program *program, uint32_t number,
+                                    origin from, void *scratch, progress_state *progress,
                                     gumbel_error *error) {
+    const gb_weights *weights = from.weights;
+    const uint32_t index = from.index;
     char name[GB_FILE_NAME];
-    gb_constant named = program->constants[index]; /* for messages */
+    gb_constant named = *gb_file_constant(program, number); /* for messages */
     named.name = gb_weights_name(weights, index, named.name, name);
     const gb_constant *constant = &named;
-    GB_TRY(gb_writer_begin_constant(writer, index, error));
+    GB_TRY(gb_writer_begin_constant(writer, number, error));
     if (constant->type.dtype == GB_QUANTIZED)
         return write_quantized(writer, constant, index, weights, progress, error);
     const uint64_t element = gb_dtype_size(constant->type.dtype);
@@ -91,15 +106,17 @@ static gumbel_status write_constant(gb_writer *writer, const gb_program *program
 
 gumbel_status gb_write_weights(gb_writer *writer, const gb_program *program, const gb_weights *weights,
                                gumbel_progress_callback progress, void *user, gumbel_error *error) {
-    progress_state state = {.callback = progress, .user = user};
-    for (uint32_t i = 0; i < program->constant_count; i++)
-        state.total += program->constants[i].size;
+    progress_state state = {.callback = progress,
+                            .user = user,
+                            .total = gb_program_weight_bytes(program) + gb_head_own_bytes(program)};
     void *scratch = gb_allocate(PIECE_BYTES, 1);
     if (!scratch)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for a buffer of %d MB", 8);
     gumbel_status status = advance(&state, 0, error);
-    for (uint32_t i = 0; i < program->constant_count && status == GUMBEL_OK; i++)
-        status = write_constant(writer, program, i, weights, scratch, &state, error);
+    for (uint32_t i = 0; i < gb_file_constant_count(program) && status == GUMBEL_OK; i++)
+        if (!gb_file_constant(program, i)->same)
+            status =
+                write_constant(writer, program, i, origin_of(program, weights, i), scratch, &state, error);
     gb_free(scratch);
     return status;
 }

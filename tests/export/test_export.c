@@ -296,6 +296,12 @@ static void refuses_what_it_cannot_do(void **state) {
                  "max_context: 101, expected at most the model's 100");
     options = (gumbel_export_options){.size = sizeof options, .random_weights = true, .layers = 3};
     assert_fails(gumbel_export(config, path, &options, &error), GUMBEL_ERROR_ARGUMENT, &error, "layers: 3");
+    options = (gumbel_export_options){.size = sizeof options, .random_weights = true, .draft_head = true};
+    assert_fails(gumbel_export(config, path, &options, &error), GUMBEL_ERROR_ARGUMENT, &error,
+                 "draft_head: gemma4 has no draft head that gumbel knows");
+    options.size_target = 1000000;
+    assert_fails(gumbel_export(config, path, &options, &error), GUMBEL_ERROR_ARGUMENT, &error,
+                 "draft_head and size_target");
     options = (gumbel_export_options){.random_weights = true};
     assert_fails(gumbel_export(config, path, &options, &error), GUMBEL_ERROR_ARGUMENT, &error, "size");
     assert_fails(gumbel_export(config, path, NULL, &error), GUMBEL_ERROR_ARGUMENT, &error, "random weights");

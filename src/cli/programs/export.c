@@ -18,7 +18,7 @@ typedef struct export_arguments {
     cli_integer max_context, layers, top_logprobs;
     cli_seed random_weights;
     int pull;
-    bool logits, quiet, stats, list_recipes;
+    bool logits, draft_head, quiet, stats, list_recipes;
 } export_arguments;
 
 static const cli_option hub_table[] = {
@@ -113,6 +113,11 @@ static const cli_option program_table[] = {
      .help = "End in the logits instead of the sampler, for programs that sample themselves.",
      .type = CLI_FLAG,
      .offset = offsetof(export_arguments, logits)},
+    {.names = "--draft-head",
+     .help = "With the checkpoint's own draft head, which guesses further tokens from what the model has "
+             "computed: mtp.* of Qwen3.5.",
+     .type = CLI_FLAG,
+     .offset = offsetof(export_arguments, draft_head)},
     {.names = "--sampler",
      .argument = "KIND",
      .help = "full, the default: with min-p, penalties, biases and log-probabilities; minimal: temperature, "
@@ -231,6 +236,7 @@ static int export_program(void *given) {
         .activations = arguments->activations,
         .cache = arguments->cache,
         .size_target = size,
+        .draft_head = arguments->draft_head,
     };
     gumbel_error error;
     gumbel_status status = export_found(arguments, options, &error);

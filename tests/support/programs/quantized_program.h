@@ -20,4 +20,8 @@ gb_program *quantized_program_build(void);
 /* The same with its head interleaved. */
 gb_program *packed_program_build(void);
 
+/* A program with table and head of the same formats that keeps its hidden states, and a draft head that
+ * shares both and has a matrix "mix" of 4 bits. */
+gb_program *quantized_pair_build(void);
+
 #endif
