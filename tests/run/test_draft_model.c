@@ -232,6 +232,15 @@ static void answers_are_the_same(void **state) {
     }
 }
 
+static void a_draft_head_changes_no_answer(void **state) {
+    (void)state;
+    gumbel_program *program = export_random_program("qwen.json", (gumbel_export_options){.draft_head = true});
+    transcript sum = {0};
+    compare(program, gumbel_program_draft_head(program), &sum);
+    assert_true(sum.drafts.proposed > (uint64_t)shortened(20, 5));
+    gumbel_program_close(program);
+}
+
 /* Given tokens are never drawn by the model. */
 static void given_tokens_come_first(void **state) {
     (void)state;
@@ -500,11 +509,12 @@ static void other_programs_are_refused(void **state) {
 int main(int argument_count, char **arguments) {
     read_test_arguments(argument_count, arguments);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(its_own_guesses_are_accepted),    cmocka_unit_test(answers_are_the_same),
-        cmocka_unit_test(given_tokens_come_first),         cmocka_unit_test(guesses_keep_to_a_grammar),
-        cmocka_unit_test(rejected_guesses_leave_nothing),  cmocka_unit_test(rejected_guesses_are_cheap),
-        cmocka_unit_test(catching_up_keeps_to_its_budget), cmocka_unit_test(a_shorter_context_ends_drafts),
-        cmocka_unit_test(without_a_slot_answers_go_on),    cmocka_unit_test(other_programs_are_refused),
+        cmocka_unit_test(its_own_guesses_are_accepted),   cmocka_unit_test(answers_are_the_same),
+        cmocka_unit_test(a_draft_head_changes_no_answer), cmocka_unit_test(given_tokens_come_first),
+        cmocka_unit_test(guesses_keep_to_a_grammar),      cmocka_unit_test(rejected_guesses_leave_nothing),
+        cmocka_unit_test(rejected_guesses_are_cheap),     cmocka_unit_test(catching_up_keeps_to_its_budget),
+        cmocka_unit_test(a_shorter_context_ends_drafts),  cmocka_unit_test(without_a_slot_answers_go_on),
+        cmocka_unit_test(other_programs_are_refused),
     };
     return cmocka_run_group_tests_name("draft_model", tests, NULL, NULL);
 }

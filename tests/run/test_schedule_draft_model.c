@@ -275,6 +275,24 @@ static void its_own_guesses_are_accepted(void **state) {
     }
 }
 
+static void compare(const gumbel_program *program, const gumbel_program *draft) {
+    for (uint32_t n = 0; n < NUMBERS; n++) {
+        const asking asked = {
+            .users = numbers[n], .turns = TURNS, .prompt = PROMPT, .cancels = true, .vocab = VOCAB};
+        side s;
+        make_side(program, draft, (int)asked.users, engine_options((int)asked.users), &s);
+        assert_true(converse(program, &s, &asked).proposed > 0);
+        destroy_side(&s);
+    }
+}
+
+static void a_draft_head_changes_no_answer(void **state) {
+    (void)state;
+    gumbel_program *program = export_random_program("qwen.json", (gumbel_export_options){.draft_head = true});
+    compare(program, gumbel_program_draft_head(program));
+    gumbel_program_close(program);
+}
+
 /* The same weights in fewer bits, and a program that has nothing in common but the vocabulary. */
 static void answers_are_the_same(void **state) {
     (void)state;
@@ -283,15 +301,8 @@ static void answers_are_the_same(void **state) {
         gumbel_program *drafts[] = {
             export_random_program(configs[c], (gumbel_export_options){.quantize = "int8"}),
             export_random_program(configs[1 - c], (gumbel_export_options){.sampler = "minimal"})};
-        for (uint32_t d = 0; d < 2; d++)
-            for (uint32_t n = 0; n < NUMBERS; n++) {
-                const asking asked = {
-                    .users = numbers[n], .turns = TURNS, .prompt = PROMPT, .cancels = true, .vocab = VOCAB};
-                side s;
-                make_side(program, drafts[d], (int)asked.users, engine_options((int)asked.users), &s);
-                assert_true(converse(program, &s, &asked).proposed > 0);
-                destroy_side(&s);
-            }
+        compare(program, drafts[0]);
+        compare(program, drafts[1]);
         gumbel_program_close(drafts[1]);
         gumbel_program_close(drafts[0]);
         gumbel_program_close(program);
@@ -420,10 +431,15 @@ static void a_model_must_be_there(void **state) {
 int main(int argument_count, char **arguments) {
     read_test_arguments(argument_count, arguments);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(its_own_guesses_are_accepted),     cmocka_unit_test(answers_are_the_same),
-        cmocka_unit_test(few_sessions_are_shared),          cmocka_unit_test(long_prompts_are_caught_up_with),
-        cmocka_unit_test(a_shorter_context_ends_drafts),    cmocka_unit_test(guesses_keep_to_a_grammar),
-        cmocka_unit_test(answers_outlive_the_draft_engine), cmocka_unit_test(a_model_must_be_there),
+        cmocka_unit_test(its_own_guesses_are_accepted),
+        cmocka_unit_test(a_draft_head_changes_no_answer),
+        cmocka_unit_test(answers_are_the_same),
+        cmocka_unit_test(few_sessions_are_shared),
+        cmocka_unit_test(long_prompts_are_caught_up_with),
+        cmocka_unit_test(a_shorter_context_ends_drafts),
+        cmocka_unit_test(guesses_keep_to_a_grammar),
+        cmocka_unit_test(answers_outlive_the_draft_engine),
+        cmocka_unit_test(a_model_must_be_there),
     };
     return cmocka_run_group_tests_name("schedule_draft_model", tests, NULL, NULL);
 }
