@@ -4,8 +4,12 @@
  * head, and what they have in common.
  */
 #include "export/model_graph.h"
+#include "export/source.h"
 #include "support/checkpoints/safetensors_writer.h"
+#include "support/paths.h"
 #include "support/temporary.h"
+
+#include <stdio.h>
 
 #define SIZES                                                                                                \
     "\"hidden_size\":32,\"num_attention_heads\":2,\"num_key_value_heads\":1,\"head_dim\":16,"                \
@@ -175,6 +179,38 @@ static void a_head_has_the_models_kind_of_mlp(void **unused) {
     gb_program_destroy(next);
 }
 
+/* ---- GGUF ---------------------------------------------------------------------------------------------- */
+
+/* The layer past the last has all that a head needs, under its own names. */
+static void a_gguf_has_a_head(void **unused) {
+    (void)unused;
+    static const char *const names[] = {"qwen_dense", "qwen_experts"};
+    for (size_t i = 0; i < 2; i++) {
+        char path[512];
+        gb_source source;
+        gumbel_error error;
+        const gb_model *model = NULL;
+        const gb_model_options options = {0};
+        snprintf(path, sizeof path, "%s/export/gguf/%s.gguf", test_data_folder, names[i]);
+        assert_ok(gb_source_open(path, false, &source, &error), &error);
+        gb_config root = gb_config_root(source.config);
+        gb_weights *weights = gb_weights_create(source.checkpoint, GB_DTYPE_NONE, 0);
+        gb_builder *builder = gb_builder_create();
+        assert_ok(gb_model_find(&root, &model, &error), &error);
+        const gumbel_status status = model->build_head(&root, &options, builder, weights, &error);
+        if (gb_config_integer(&root, "mtp_num_hidden_layers", 0, 0, 1) == 1)
+            assert_ok(status, &error);
+        else
+            assert_fails(status, GUMBEL_ERROR_ARGUMENT, &error, "no draft head");
+        for (size_t t = 0; t < gb_checkpoint_count(source.checkpoint) && status == GUMBEL_OK; t++)
+            if (strncmp(gb_checkpoint_at(source.checkpoint, t)->name, "mtp.", 4) == 0)
+                assert_true(gb_weights_uses(weights, t));
+        gb_builder_destroy(builder);
+        gb_weights_destroy(weights);
+        gb_source_close(&source);
+    }
+}
+
 /* ---- What is refused ----------------------------------------------------------------------------------- */
 
 static void assert_refuses_head(const char *config, const gb_checkpoint *checkpoint, gumbel_status status,
@@ -222,6 +258,7 @@ int main(void) {
         cmocka_unit_test(a_head_shares_table_rotary_and_head_of_tokens),
         cmocka_unit_test(a_head_takes_in_a_token_and_what_was_before_it),
         cmocka_unit_test(a_head_has_the_models_kind_of_mlp),
+        cmocka_unit_test(a_gguf_has_a_head),
         cmocka_unit_test(a_checkpoint_without_a_head_is_refused),
         cmocka_unit_test(other_heads_are_refused),
     };

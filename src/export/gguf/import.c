@@ -43,12 +43,29 @@ static void flatten(gb_tensor *tensor) {
     tensor->rank = tensor->rank > 0 ? 1 : 0;
 }
 
-/* The name that the graph knows a tensor by: a tensor that no weight is made of keeps its own, and one of a
- * layer past the last guesses several tokens ahead, which the original calls mtp. pair may be NULL. */
+enum { NAME_PAST_LAST = GB_GGUF_NAME + sizeof "mtp.layers.0." };
+
+/* A layer past the last guesses several tokens ahead, which the original calls mtp. The first one is the
+ * draft head's, under the names of the original. */
+static void name_past_last(const gb_gguf_import *import, const char *own, const char *name,
+                           char text[NAME_PAST_LAST]) {
+    static const char LAYERS[] = "model.layers.";
+    const bool is_first = gb_gguf_layer_of(own) == import->layer_count;
+    const char *rest = strncmp(name, LAYERS, strlen(LAYERS)) == 0 ? strchr(name + strlen(LAYERS), '.') : NULL;
+    if (is_first && rest)
+        snprintf(text, NAME_PAST_LAST, "mtp.layers.0%s", rest);
+    else if (is_first && strncmp(name, "mtp.", 4) == 0)
+        snprintf(text, NAME_PAST_LAST, "%s", name);
+    else
+        snprintf(text, NAME_PAST_LAST, "mtp.%s", own);
+}
+
+/* The name that the graph knows a tensor by: a tensor that no weight is made of keeps its own. pair may be
+ * NULL. */
 static gumbel_status rename_tensor(gb_gguf_import *import, const gb_tensor *tensor, const gb_gguf_name *pair,
                                    const char *name, gumbel_error *error) {
     gb_tensor *renamed = &import->tensors[import->tensor_count];
-    char text[GB_GGUF_NAME + sizeof "mtp."];
+    char text[NAME_PAST_LAST];
     bool is_past_last = gb_gguf_layer_of(tensor->name) >= import->layer_count;
     *renamed = *tensor;
     if (pair && pair->is_minus_exp && !is_past_last)
@@ -57,8 +74,10 @@ static gumbel_status rename_tensor(gb_gguf_import *import, const gb_tensor *tens
         flatten(renamed);
     if (pair && pair->has_row_pairs)
         renamed->row_pairs = import->head_dim / 2;
-    snprintf(text, sizeof text, "%s%s", is_past_last ? "mtp." : "",
-             pair && !is_past_last ? name : tensor->name);
+    if (is_past_last)
+        name_past_last(import, tensor->name, name, text);
+    else
+        snprintf(text, sizeof text, "%s", pair ? name : tensor->name);
     renamed->name = gb_copy_string(text, strlen(text));
     import->tensor_count++;
     return renamed->name ? GUMBEL_OK : gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for tensor names");

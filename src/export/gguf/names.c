@@ -21,8 +21,11 @@ static bool matches(const char *pattern, const char *name, const char **digits, 
 
 static void fill(const char *pattern, const char *digits, size_t length, char text[GB_GGUF_NAME]) {
     size_t before = strcspn(pattern, "*");
-    const char *after = pattern[before] ? pattern + before + 1 : "";
-    snprintf(text, GB_GGUF_NAME, "%.*s%.*s%s", (int)before, pattern, (int)length, digits, after);
+    if (pattern[before] == '\0')
+        snprintf(text, GB_GGUF_NAME, "%s", pattern);
+    else
+        snprintf(text, GB_GGUF_NAME, "%.*s%.*s%s", (int)before, pattern, (int)length, digits,
+                 pattern + before + 1);
 }
 
 const gb_gguf_name *gb_gguf_to_checkpoint(const gb_gguf_name *names, const char *name,
@@ -43,7 +46,8 @@ const gb_gguf_name *gb_gguf_from_checkpoint(const gb_gguf_name *names, const cha
     const char *digits;
     size_t length;
     for (; names->gguf; names++) {
-        if (names->checkpoint[0] == '\0' || !matches(names->checkpoint, name, &digits, &length))
+        if (names->checkpoint[0] == '\0' || !matches(names->checkpoint, name, &digits, &length) ||
+            (length == 0 && strchr(names->gguf, '*')))
             continue;
         fill(names->gguf, digits, length, other);
         return names;

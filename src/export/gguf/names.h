@@ -20,7 +20,7 @@ typedef struct gb_gguf_name {
 enum { GB_GGUF_NAME = 300 };
 
 /* Writes the other name of a tensor into other. Returns the first pair of the list, which ends in {0}, that
- * fits, or NULL. */
+ * fits, or NULL. From a checkpoint's name without a layer there is none to a GGUF's with one. */
 const gb_gguf_name *gb_gguf_to_checkpoint(const gb_gguf_name *names, const char *name,
                                           char other[GB_GGUF_NAME]);
 const gb_gguf_name *gb_gguf_from_checkpoint(const gb_gguf_name *names, const char *name,

@@ -10,7 +10,7 @@
  * Of Qwen3-Next the value heads keep their order. What it has of a and b in one tensor stays so (ssm_ba); of
  * its queries, keys, values and gates only the first converters wrote one tensor (ssm_in).
  *
- * Layers past the last (nextn_predict_layers) guess several tokens ahead and are not used.
+ * Layers past the last (nextn_predict_layers) guess several tokens ahead: the first one is the draft head.
  */
 #include "export/gguf/architecture.h"
 
@@ -61,6 +61,11 @@ static const gb_gguf_name NAMES[] = {
     LAYER("ffn_gate_shexp.weight", "mlp.shared_expert.gate_proj.weight"),
     LAYER("ffn_up_shexp.weight", "mlp.shared_expert.up_proj.weight"),
     LAYER("ffn_down_shexp.weight", "mlp.shared_expert.down_proj.weight"),
+    /* the draft head */
+    {.gguf = "blk.*.nextn.eh_proj.weight", .checkpoint = "mtp.fc.weight"},
+    {.gguf = "blk.*.nextn.enorm.weight", .checkpoint = "mtp.pre_fc_norm_embedding.weight"},
+    {.gguf = "blk.*.nextn.hnorm.weight", .checkpoint = "mtp.pre_fc_norm_hidden.weight"},
+    {.gguf = "blk.*.nextn.shared_head_norm.weight", .checkpoint = "mtp.norm.weight"},
     {0},
 };
 
@@ -141,6 +146,8 @@ static size_t configure_decoder(gb_gguf_metadata *metadata, const char *model_ty
     if (metadata->error.status != GUMBEL_OK)
         return 0;
     gb_gguf_set(metadata, config, "model_type", json_string(model_type));
+    if (next > 0)
+        gb_gguf_set(metadata, config, "mtp_num_hidden_layers", json_integer((json_int_t)next));
     gb_gguf_copy_integer(metadata, ".context_length", config, "max_position_embeddings");
     gb_gguf_set(metadata, config, "rms_norm_eps",
                 json_real(gb_gguf_need_number(metadata, ".attention.layer_norm_rms_epsilon")));
