@@ -234,13 +234,6 @@ static void report_rotary_factors(const export_job *job) {
                metadata->rotary_factors, metadata->max_context);
 }
 
-static void report_unused(const export_job *job) {
-    char list[512];
-    size_t count = gb_describe_unused(job->source.checkpoint, job->own.weights, list, sizeof list);
-    if (count > 0)
-        report(job, GUMBEL_LOG_INFO, "%zu tensors of the checkpoint are not used: %s", count, list);
-}
-
 static bool has_draft_head(const gb_checkpoint *checkpoint) {
     for (size_t i = 0; checkpoint && i < gb_checkpoint_count(checkpoint); i++)
         if (strncmp(gb_checkpoint_at(checkpoint, i)->name, "mtp.", 4) == 0)
@@ -248,10 +241,14 @@ static bool has_draft_head(const gb_checkpoint *checkpoint) {
     return false;
 }
 
-static void report_draft_head(const export_job *job) {
-    if (!job->options.draft_head && job->model->build_head && has_draft_head(job->source.checkpoint))
-        report(job, GUMBEL_LOG_INFO,
-               "the checkpoint has a draft head (mtp.*), which is left out; --draft-head takes it along");
+static void report_unused(const export_job *job) {
+    const gb_checkpoint *checkpoint = job->source.checkpoint;
+    const bool leaves_head = !job->options.draft_head && job->model->build_head && has_draft_head(checkpoint);
+    char list[512];
+    size_t count = gb_describe_unused(checkpoint, job->own.weights, list, sizeof list);
+    if (count > 0)
+        report(job, GUMBEL_LOG_INFO, "%zu tensors of the checkpoint are not used: %s%s", count, list,
+               leaves_head ? "; --draft-head takes the draft head (mtp) along" : "");
 }
 
 /* Tokenizer and chat templates. A bare config.json is not expected to have them beside it. */
@@ -437,7 +434,6 @@ static gumbel_status export_to(export_job *job, const char *checkpoint, const ch
     if (!path)
         return GUMBEL_OK;
     report_unused(job);
-    report_draft_head(job);
     report_rotary_factors(job);
     return write_program(job, path, error);
 }

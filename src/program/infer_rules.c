@@ -310,6 +310,15 @@ static gumbel_status hidden(const gb_op_info *op, const gb_operand_type *rows, g
                    gb_dtype_name(rows->type.dtype));
 }
 
+static gumbel_status keep_hidden(const gb_op_info *op, const gb_operand_type *rows, const gb_node *node,
+                                 gumbel_error *error) {
+    const int64_t start = gb_node_int(node, GB_ATTRIBUTE_START);
+    if (start > 1)
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: start = %lld, expected 0 or 1", op->name,
+                       (long long)start);
+    return hidden(op, rows, error);
+}
+
 static gumbel_status apply_mask(const gb_operand_type *operands, gumbel_error *error) {
     const int64_t logits = operands[0].type.shape.dims[1], words = operands[2].type.shape.dims[1];
     if (words != (int64_t)gb_mask_words((uint64_t)logits))
@@ -367,8 +376,8 @@ static gumbel_status op_rule(const gb_op_info *op, const gb_operand_type *operan
     case GB_OP_TOP_IDS:
         return top_ids(operands, node, &results[0], error);
     case GB_OP_KEEP_HIDDEN:
-        return hidden(op, &operands[3], error);
-    case GB_OP_PREVIOUS_HIDDEN:
+        return keep_hidden(op, &operands[3], node, error);
+    case GB_OP_LOAD_HIDDEN:
         return hidden(op, &operands[2], error);
     case GB_OP_APPLY_MASK:
         return apply_mask(operands, error);

@@ -248,7 +248,7 @@ uint32_t gb_hidden_state(const gb_program *program) {
 }
 
 bool gb_is_draft_head(const gb_program *program) {
-    return gb_program_op_count(program, GB_OP_PREVIOUS_HIDDEN) > 0;
+    return gb_program_op_count(program, GB_OP_LOAD_HIDDEN) > 0;
 }
 
 uint32_t gb_ring_slack(const gb_program *program) {

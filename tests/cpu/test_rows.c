@@ -194,43 +194,47 @@ static void gather_rows(void **unused) {
     free_tensor(&y);
 }
 
-/* Two slots' tokens, of which the second slot's go on from position 3. */
+/* Rows of two slots, each kept at its position or behind it, but for those past the end. */
+static void check_hidden(gb_dtype dtype, int32_t start, uint64_t *state) {
+    enum { TOKENS = 5, WIDTH = 19, ROWS = 8, SLOTS = 2 };
+    static const int32_t positions_of[TOKENS] = {0, 1, 5, 6, 7}, slots_of[TOKENS] = {0, 0, 1, 1, 1};
+    gb_cpu_tensor x = random_tensor(state, GB_F32, 2, TOKENS, WIDTH, 1),
+                  y = new_tensor(GB_F32, 2, TOKENS, WIDTH, 1);
+    gb_cpu_tensor positions = new_tensor(GB_I32, 1, TOKENS, 1, 1),
+                  slots = new_tensor(GB_I32, 1, TOKENS, 1, 1);
+    gb_cpu_tensor all = random_tensor(state, dtype, 3, ROWS * SLOTS, 1, WIDTH), hidden = all;
+    const gb_vector_kernels *vector = gb_available_vector_kernels(0);
+    const gb_node node = node_with(gb_int(GB_ATTRIBUTE_START, start), GB_OP_KEEP_HIDDEN);
+    memcpy(positions.data, positions_of, sizeof positions_of);
+    memcpy(slots.data, slots_of, sizeof slots_of);
+    hidden.dims[0] = ROWS;
+    hidden.slot_bytes = ROWS * WIDTH * gb_dtype_size(dtype);
+    gb_kernel_call keep = {&node, {&x, &positions, &slots, &hidden}, {&y}, vector, GB_SPLIT_OWN, NULL, NULL,
+                           NULL};
+    check_kernel(gb_kernel_keep_hidden, &keep);
+    assert_memory_equal(y.data, x.data, TOKENS * WIDTH * sizeof(float));
+    gb_kernel_call load = {NULL, {&positions, &slots, &hidden}, {&y}, vector, GB_SPLIT_OWN, NULL, NULL, NULL};
+    check_kernel(gb_kernel_load_hidden, &load);
+    for (size_t n = 0; n < TOKENS; n++)
+        for (size_t k = 0; k < WIDTH; k++) {
+            const bool is_kept = start == 0 || n == 1 || n > 2; /* by the token before it */
+            const float value =
+                is_kept ? element(&x, (n - (size_t)start) * WIDTH + k)
+                        : element(&all, (size_t)(slots_of[n] * ROWS + positions_of[n]) * WIDTH + k);
+            const float rounded = dtype == GB_BF16 ? gb_float_from_bf16(gb_bf16_from_float(value)) : value;
+            assert_true(element(&y, n * WIDTH + k) == rounded);
+        }
+    const gb_cpu_tensor *used[] = {&x, &y, &positions, &slots, &all};
+    for (size_t i = 0; i < sizeof used / sizeof *used; i++)
+        free_tensor(used[i]);
+}
+
 static void hidden_rows(void **unused) {
     (void)unused;
     uint64_t state = 5;
-    enum { TOKENS = 5, WIDTH = 19, POSITIONS = 8, SLOTS = 2 };
-    static const int32_t places[2][TOKENS] = {{0, 1, 3, 4, 5}, {0, 0, 1, 1, 1}};
-    for (int d = 0; d < 3; d += 2) {
-        gb_cpu_tensor x = random_tensor(&state, GB_F32, 2, TOKENS, WIDTH, 1);
-        gb_cpu_tensor positions = new_tensor(GB_I32, 1, TOKENS, 1, 1),
-                      slots = new_tensor(GB_I32, 1, TOKENS, 1, 1);
-        gb_cpu_tensor hidden = random_tensor(&state, dtypes[d], 3, POSITIONS * SLOTS, 1, WIDTH);
-        gb_cpu_tensor y = new_tensor(GB_F32, 2, TOKENS, WIDTH, 1),
-                      before = new_tensor(GB_F32, 2, TOKENS, WIDTH, 1);
-        memcpy(positions.data, places[0], sizeof places[0]);
-        memcpy(slots.data, places[1], sizeof places[1]);
-        hidden.slot_bytes = POSITIONS * WIDTH * gb_dtype_size(dtypes[d]);
-        float third[WIDTH];
-        for (size_t k = 0; k < WIDTH; k++)
-            third[k] = element(&hidden, (POSITIONS + 2) * WIDTH + k);
-        const gb_vector_kernels *vector = gb_available_vector_kernels(0);
-        gb_kernel_call keep = {
-            NULL, {&x, &positions, &slots, &hidden}, {&y}, vector, GB_SPLIT_OWN, NULL, NULL, NULL};
-        check_kernel(gb_kernel_keep_hidden, &keep);
-        assert_memory_equal(y.data, x.data, TOKENS * WIDTH * sizeof(float));
-        gb_kernel_call previous = {
-            NULL, {&positions, &slots, &hidden}, {&before}, vector, GB_SPLIT_OWN, NULL, NULL, NULL};
-        check_kernel(gb_kernel_previous_hidden, &previous);
-        for (size_t n = 0; n < TOKENS; n++)
-            for (size_t k = 0; k < WIDTH; k++) {
-                const float kept = n == 0 || n == 2 ? 0 : element(&x, (n - 1) * WIDTH + k);
-                const float rounded =
-                    dtypes[d] == GB_BF16 ? gb_float_from_bf16(gb_bf16_from_float(kept)) : kept;
-                assert_true(element(&before, n * WIDTH + k) == (n == 2 ? third[k] : rounded));
-            }
-        gb_cpu_tensor *all[] = {&x, &positions, &slots, &hidden, &y, &before};
-        for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-            free_tensor(all[i]);
+    for (int32_t start = 0; start < 2; start++) {
+        check_hidden(GB_F32, start, &state);
+        check_hidden(GB_BF16, start, &state);
     }
 }
 

@@ -159,10 +159,10 @@ static void a_head_takes_in_a_token_and_what_was_before_it(void **unused) {
         assert_is_head(head);
         const gb_node *both = node_of(head, GB_OP_CONCATENATE);
         assert_is_norm(head, both->operands[0], "mtp.pre_fc_norm_embedding.weight", GB_OP_EMBEDDING);
-        assert_is_norm(head, both->operands[1], "mtp.pre_fc_norm_hidden.weight", GB_OP_PREVIOUS_HIDDEN);
+        assert_is_norm(head, both->operands[1], "mtp.pre_fc_norm_hidden.weight", GB_OP_LOAD_HIDDEN);
         const gb_node *keep = node_of(head, GB_OP_KEEP_HIDDEN);
         assert_is_norm(head, keep->operands[0], "mtp.norm.weight", GB_OP_ADD);
-        assert_int_equal(keep->operands[3], node_of(head, GB_OP_PREVIOUS_HIDDEN)->operands[2]);
+        assert_int_equal(keep->operands[3], node_of(head, GB_OP_LOAD_HIDDEN)->operands[2]);
         assert_int_equal(node_of(head, GB_OP_GATHER_ROWS)->operands[0], keep->results[0]);
         gb_program_destroy(head);
     }

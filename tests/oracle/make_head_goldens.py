@@ -6,7 +6,8 @@ tests/data/export/agreement.
     make_head_goldens.py [NAME ...]        all of them, or those named
 
 Weights are drawn as in make_goldens.py. Hidden states of a prompt, behind the last norm, are mlx-lm's. The head is
-written down here in numpy from its equations: no library at hand has one. NAME.golden.json holds the seed, a prompt,
+written down here in numpy from its equations: no library at hand has one. It begins with the second token, whose hidden
+state before it is the first. NAME.golden.json holds the seed, a prompt,
 the head's logits for its last token, and the tokens that it guesses one after the other, each from its own hidden
 state. Needs mlx[cpu] (or mlx), mlx-lm and numpy.
 """
@@ -121,8 +122,7 @@ def make(name):
     seed = 2000 + NAMES.index(name)
     head = Head(config, seed)
     prompt = np.random.default_rng(seed).integers(0, head.text["vocab_size"], 45).tolist()
-    before = np.concatenate([np.zeros((1, head.text["hidden_size"])), hidden_states(config, seed, prompt)])
-    for token, hidden in zip(prompt, before):
+    for token, hidden in zip(prompt[1:], hidden_states(config, seed, prompt)):
         first, own = head.step(token, hidden)
     guesses, logits = [], first
     while len(guesses) < GUESSES:

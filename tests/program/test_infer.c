@@ -186,7 +186,8 @@ static const infer_case good_cases[] = {
     {GB_OP_TOP_IDS, {"f32[B,9]", "bool[B]"}, {INT(COUNT, 9)}, "i32[B,9]"},
     {GB_OP_APPLY_MASK, {"f32[B,33]", "bool[B]", "u32[B,2]"}, {{0}}, "f32[B,33]"},
     {GB_OP_KEEP_HIDDEN, {"f32[N,8]", "i32[N]", "i32[N]", "state bf16[64,1,8]"}, {{0}}, "f32[N,8]"},
-    {GB_OP_PREVIOUS_HIDDEN, {"i32[N]", "i32[N]", "state f32[64,1,8]"}, {{0}}, "f32[N,8]"},
+    {GB_OP_KEEP_HIDDEN, {"f32[N,8]", "i32[N]", "i32[N]", "state f32[64,1,8]"}, {INT(START, 1)}, "f32[N,8]"},
+    {GB_OP_LOAD_HIDDEN, {"i32[N]", "i32[N]", "state f32[64,1,8]"}, {{0}}, "f32[N,8]"},
 };
 
 static void ops_have_their_result_types(void **state) {
@@ -251,10 +252,10 @@ static const infer_case operand_cases[] = {
      {"f32[N,8]", "i32[N]", "i32[N]", "state bf16[64,1,16]"},
      {{0}},
      "keep_hidden: operand hidden is state bf16[64,1,16], expected an f32, bf16, q8 or q4 state [C,1,8]"},
-    {GB_OP_PREVIOUS_HIDDEN,
+    {GB_OP_LOAD_HIDDEN,
      {"i32[N]", "i32[N]", "state q8[64,1,32]"},
      {{0}},
-     "previous_hidden: hidden states of q8, expected f32 or bf16"},
+     "load_hidden: hidden states of q8, expected f32 or bf16"},
     {GB_OP_APPLY_BIAS,
      {"f32[B,9]", "i32[B,3]", "f32[B,2]"},
      {{0}},

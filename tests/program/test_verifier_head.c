@@ -48,8 +48,8 @@ static void widen_hidden(gb_program *program, int64_t argument) {
 
 static void rule_46_head_and_program_fit(void **state) {
     (void)state;
-    refuse_pair(take_plain_head, 0, "the draft head has no previous_hidden");
-    refuse_pair(take_plain_head, 1, "the draft head has no previous_hidden");
+    refuse_pair(take_plain_head, 0, "the draft head has no load_hidden");
+    refuse_pair(take_plain_head, 1, "the draft head has no load_hidden");
     refuse_pair(give_head_a_head, 0, "the draft head has a draft head");
     refuse_pair(widen_hidden, 0, "does not keep the hidden states that its draft head takes");
 }
@@ -59,7 +59,7 @@ static void rule_46_the_program_keeps_hidden_states(void **state) {
     (void)state;
     gb_program *head = tiny_head_build(), *plain = tiny_program_build(true);
     head->head = tiny_head_build();
-    refuse_as(head, GUMBEL_ERROR_FORMAT, "a program with previous_hidden has a draft head");
+    refuse_as(head, GUMBEL_ERROR_FORMAT, "a program with load_hidden has a draft head");
     plain->head = tiny_head_build();
     refuse_as(plain, GUMBEL_ERROR_FORMAT, "does not keep the hidden states");
     gb_program_destroy(head);
@@ -83,7 +83,7 @@ static gb_program *head_of_vocabulary(int64_t vocabulary) {
     const gb_ref hidden = gb_build_state(b, "hidden", GB_STATE_CACHE, GB_BF16, 3,
                                          (const int64_t[]){TINY_CONTEXT, 1, TINY_WIDTH}, 0);
     const gb_ref before =
-        gb_build_op(b, GB_OP_PREVIOUS_HIDDEN, (const gb_ref[]){positions, slots, hidden}, 3, NULL, 0);
+        gb_build_op(b, GB_OP_LOAD_HIDDEN, (const gb_ref[]){positions, slots, hidden}, 3, NULL, 0);
     const gb_ref embedded = of_two(b, GB_OP_EMBEDDING, table, gb_build_input(b, GB_ROLE_TOKENS));
     const gb_ref kept = gb_build_op(
         b, GB_OP_KEEP_HIDDEN,

@@ -43,7 +43,7 @@ static void rule_29_hidden_states_are_read_first(void **state) {
     gb_program *head = tiny_head_build();
     gumbel_error error;
     assert_int_equal(gb_program_verify(head, &error), GUMBEL_OK);
-    gb_node *previous = node_of(head, GB_OP_PREVIOUS_HIDDEN, 0);
+    gb_node *previous = node_of(head, GB_OP_LOAD_HIDDEN, 0);
     gb_node *keep = node_of(head, GB_OP_KEEP_HIDDEN, 0);
     const gb_node reader = *previous;
     *previous = *keep;
@@ -255,8 +255,7 @@ static void rule_45_hidden_states_are_a_cache(void **state) {
     (void)state;
     gb_program *head = tiny_head_build();
     head->states[0].kind = GB_STATE_RECURRENT;
-    refuse_as(head, GUMBEL_ERROR_FORMAT,
-              "previous_hidden: state hidden is of kind recurrent, expected cache");
+    refuse_as(head, GUMBEL_ERROR_FORMAT, "load_hidden: state hidden is of kind recurrent, expected cache");
     gb_program_destroy(head);
 }
 

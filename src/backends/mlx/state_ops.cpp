@@ -319,31 +319,28 @@ static operation count_tokens(const gb_node &node, weights &from) {
 
 static operation keep_hidden(const gb_node &node, weights &from) {
     const uint32_t hidden = state_index(node, from, 3);
+    const auto start = static_cast<int>(gb_node_int(&node, GB_ATTRIBUTE_START));
+    const int most = static_cast<int>(from.program.states[hidden].type.shape.dims[0]);
     return [=, x = node.operands[0], y = node.results[0]](step &s) {
-        for (const slot_run &run : s.runs)
-            s.states.append(run.slot, hidden, s.states.rounded(hidden, mx::expand_dims(of_run(s, x, run), 1)),
-                            run.start);
+        for (const slot_run &run : s.runs) {
+            const mx::array rows = s.states.rounded(hidden, mx::expand_dims(of_run(s, x, run), 1));
+            const int count = std::min(run.count, most - run.start - start);
+            if (count > 0)
+                s.states.append(run.slot, hidden, part(rows, 0, 0, count), run.start + start);
+        }
         s.set(y, s[x]);
     };
 }
 
-/* Rows of the positions before the run's: [n,K]. */
-static mx::array rows_before(step &s, uint32_t hidden, const slot_run &run, int width) {
-    const int first = run.start - 1, end = first + run.count;
-    const mx::array none = mx::zeros({first < 0 ? 1 : 0, width}, mx::float32);
-    if (end <= 0)
-        return none;
-    const mx::array rows = by_token(s.states.read(run.slot, hidden, std::max(first, 0), end).rows);
-    return mx::concatenate({none, mx::reshape(mx::astype(rows, mx::float32), {rows.shape(0), width})}, 0);
-}
-
-static operation previous_hidden(const gb_node &node, weights &from) {
+static operation load_hidden(const gb_node &node, weights &from) {
     const uint32_t hidden = state_index(node, from, 2);
-    const int width = static_cast<int>(from.program.states[hidden].type.shape.dims[2]);
+    const auto width = static_cast<int>(from.program.states[hidden].type.shape.dims[2]);
     return [=, y = node.results[0]](step &s) {
         std::vector<mx::array> parts;
-        for (const slot_run &run : s.runs)
-            parts.push_back(rows_before(s, hidden, run, width));
+        for (const slot_run &run : s.runs) {
+            const cache_view rows = s.states.read(run.slot, hidden, run.start, run.start + run.count);
+            parts.push_back(mx::reshape(mx::astype(by_token(rows.rows), mx::float32), {run.count, width}));
+        }
         s.set(y, joined(parts));
     };
 }
@@ -354,7 +351,7 @@ const op_entry state_ops[] = {
     {GB_OP_GATED_DELTA, gated_delta},
     {GB_OP_COUNT_TOKENS, count_tokens},
     {GB_OP_KEEP_HIDDEN, keep_hidden},
-    {GB_OP_PREVIOUS_HIDDEN, previous_hidden},
+    {GB_OP_LOAD_HIDDEN, load_hidden},
     {GB_OP_NONE, nullptr},
 };
 

@@ -124,8 +124,8 @@ static gb_ref embed(const qwen3_5 *model, const gb_scope *scope, const gb_scope 
     return gb_embedding(scope, *table, tokens, 1);
 }
 
-static gb_ref keep_and_gather(const gb_scope *scope, gb_ref x, gb_ref hidden) {
-    return gb_gather_rows(scope, gb_keep_hidden(scope, x, hidden));
+static gb_ref keep_and_gather(const gb_scope *scope, gb_ref x, gb_ref hidden, int64_t start) {
+    return gb_gather_rows(scope, gb_keep_hidden(scope, x, hidden, start));
 }
 
 /* Logits of the rows whose next token is wanted, f32[B, V]. */
@@ -134,7 +134,7 @@ static gb_ref forward(const qwen3_5 *model, const gb_scope *scope, const gb_scop
     gb_ref table, x = embed(model, scope, head, &table);
     x = norm(model, scope, "norm.weight", run_layers(model, scope, x));
     if (model->keeps_hidden)
-        x = keep_and_gather(scope, x, gb_hidden_rows(scope, &model->context, config->hidden_size));
+        x = keep_and_gather(scope, x, gb_hidden_rows(scope, &model->context, config->hidden_size), 0);
     return gb_head(scope, head, x, table, config->vocab_size, config->has_tied_head);
 }
 
@@ -148,7 +148,8 @@ static gb_scope draft_scope(const gb_scope *scope) {
     return gb_scope_in(&root, "mtp.");
 }
 
-/* What it guesses the tokens after its own guess from is its own hidden state, kept in the model's place. */
+/* A token stands at the position of the hidden state before it, so that the first one has none. What comes
+ * behind its own guess it guesses from its own hidden state, kept in the place of the model's. */
 static gb_ref forward_head(const qwen3_5 *model, const gb_scope *scope, const gb_scope *head) {
     const gb_qwen3_5_config *config = model->config;
     const gb_scope mtp = draft_scope(scope);
@@ -159,10 +160,10 @@ static gb_ref forward_head(const qwen3_5 *model, const gb_scope *scope, const gb
     gb_ref hidden = gb_hidden_rows(scope, &model->context, config->hidden_size);
 
     x = norm(model, &mtp, "pre_fc_norm_embedding.weight", x);
-    gb_ref before = norm(model, &mtp, "pre_fc_norm_hidden.weight", gb_previous_hidden(scope, hidden));
+    gb_ref before = norm(model, &mtp, "pre_fc_norm_hidden.weight", gb_load_hidden(scope, hidden));
     x = gb_linear(&mtp, FUSE, gb_node2(scope, GB_OP_CONCATENATE, x, before), config->hidden_size);
     x = norm(model, &mtp, "norm.weight", decoder_layer(model, &of, x));
-    x = keep_and_gather(scope, x, hidden);
+    x = keep_and_gather(scope, x, hidden, 1);
     return gb_head(scope, head, x, table, config->vocab_size, config->has_tied_head);
 }
 

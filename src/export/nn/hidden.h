@@ -11,10 +11,10 @@
 /* The state "hidden": rows of that width in bfloat16. */
 gb_ref gb_hidden_rows(const gb_scope *scope, const gb_context *context, int64_t width);
 
-/* x f32[N, K], kept there as the rows of the tokens' positions. */
-gb_ref gb_keep_hidden(const gb_scope *scope, gb_ref x, gb_ref hidden);
+/* x f32[N, K], kept there as the rows of the tokens' positions, or so many behind them: 0 or 1. */
+gb_ref gb_keep_hidden(const gb_scope *scope, gb_ref x, gb_ref hidden, int64_t start);
 
-/* The rows of the positions before the tokens' own, f32[N, K]; 0 for a first token. */
-gb_ref gb_previous_hidden(const gb_scope *scope, gb_ref hidden);
+/* The rows of the tokens' positions, f32[N, K]. */
+gb_ref gb_load_hidden(const gb_scope *scope, gb_ref hidden);
 
 #endif

@@ -15,9 +15,9 @@ static gumbel_status check_kinds(const gb_program *program, const gb_program *he
     if (head->head)
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "the draft head has a draft head");
     if (!gb_is_draft_head(head))
-        return gb_fail(error, GUMBEL_ERROR_FORMAT, "the draft head has no previous_hidden");
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "the draft head has no load_hidden");
     if (gb_is_draft_head(program))
-        return gb_fail(error, GUMBEL_ERROR_FORMAT, "a program with previous_hidden has a draft head");
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "a program with load_hidden has a draft head");
     return GUMBEL_OK;
 }
 

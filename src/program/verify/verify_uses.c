@@ -38,7 +38,7 @@ static bool stores_the_same(const gb_node *a, const gb_node *b) {
 
 /* Whether one reads the hidden states that the other then stores. */
 static bool reads_before(const gb_node *a, const gb_node *b) {
-    return a->op == GB_OP_PREVIOUS_HIDDEN && b->op == GB_OP_KEEP_HIDDEN;
+    return a->op == GB_OP_LOAD_HIDDEN && b->op == GB_OP_KEEP_HIDDEN;
 }
 
 /* Rules 29 and 30: one use, or several that store the same, or one that reads before one that stores; and
@@ -162,7 +162,7 @@ gumbel_status gb_verify_uses(gb_verification *verification, const gb_node *node,
         return check_experts(verification, node);
     if (node->op == GB_OP_ALL_GATHER)
         return check_all_gather(verification, node);
-    if (node->op == GB_OP_KEEP_HIDDEN || node->op == GB_OP_PREVIOUS_HIDDEN)
+    if (node->op == GB_OP_KEEP_HIDDEN || node->op == GB_OP_LOAD_HIDDEN)
         return check_hidden(verification, node);
     if (node->op == GB_OP_COUNT_TOKENS)
         return check_count_tokens(verification, node);

@@ -37,25 +37,31 @@ static uint32_t least(uint32_t a, uint32_t b) {
     return a < b ? a : b;
 }
 
+/* Where the session stands when it has run all of the target's tokens that the target has. */
+static uint32_t goal_of(const gumbel_session *draft, const gumbel_session *target) {
+    return target->position - gb_draft_offset(draft);
+}
+
 /* Goes back to where both have the same tokens, or further where the states cannot stand there. What a draft
  * head has run behind guesses of its own is run again. */
 static void go_back(const gb_draft_model *model, const gumbel_session *target) {
     gumbel_session *draft = model->session;
-    uint32_t same = 0, most = least(draft->position, target->position);
+    const int32_t *tokens = target->tokens + gb_draft_offset(draft);
+    uint32_t same = 0, most = least(draft->position, goal_of(draft, target));
     if (draft->engine->is_draft_head)
         most = least(most, model->sure);
-    while (same < most && draft->tokens[same] == target->tokens[same])
+    while (same < most && draft->tokens[same] == tokens[same])
         same++;
     gb_session_go_back(draft, same);
 }
 
 /* Puts the target's tokens behind those that the session has run, and the one that it runs next. */
 static void copy_tokens(gumbel_session *draft, const gumbel_session *target, int32_t next) {
-    const uint32_t from = draft->position, count = target->position - from;
-    memcpy(draft->tokens + from, target->tokens + from, count * sizeof *draft->tokens);
-    memcpy(draft->generated + from, target->generated + from, count * sizeof *draft->generated);
-    draft->tokens[target->position] = next;
-    draft->generated[target->position] = true;
+    const uint32_t from = draft->position, goal = goal_of(draft, target), at = from + gb_draft_offset(draft);
+    memcpy(draft->tokens + from, target->tokens + at, (goal - from) * sizeof *draft->tokens);
+    memcpy(draft->generated + from, target->generated + at, (goal - from) * sizeof *draft->generated);
+    draft->tokens[goal] = next;
+    draft->generated[goal] = true;
     draft->is_repeating = true;
 }
 
@@ -63,8 +69,10 @@ static void copy_tokens(gumbel_session *draft, const gumbel_session *target, int
 static void follow(guessing *g, gb_guess *guess) {
     gumbel_session *draft = model_of(g, guess)->session;
     const gumbel_session *target = target_of(g, guess);
-    guess->goes_on = true;
-    g->is_typical &= draft->position + 1 >= target->position;
+    guess->goes_on = target->position >= gb_draft_offset(draft);
+    if (!guess->goes_on)
+        return;
+    g->is_typical &= draft->position + 1 >= goal_of(draft, target);
     go_back(model_of(g, guess), target);
     copy_tokens(draft, target, guess->next);
 }
@@ -72,7 +80,7 @@ static void follow(guessing *g, gb_guess *guess) {
 /* Whether the session lacks no more than a draft leaves, which the step of its first guess runs as well. One
  * that cannot go back in place first needs a snapshot of where it stands for the next one. */
 static bool has_caught_up(const gumbel_session *draft, const gumbel_session *target) {
-    const size_t left = target->position + 1 - draft->position;
+    const size_t left = goal_of(draft, target) + 1 - draft->position;
     if (draft->engine->is_draft_head && target->held > 0)
         return false;
     if (gb_has_recurrent_state(draft->engine->program))
@@ -88,21 +96,27 @@ static gumbel_status add_request(guessing *g, const gb_guess *guess, const gumbe
     g->requests[g->request_count++] = *request;
     g->room -= count;
     model_of(g, guess)->sure =
-        least(draft->position + (uint32_t)request->token_count, gb_session_run_position(target) + 1);
+        least(draft->position + (uint32_t)request->token_count, gb_session_run_position(target));
     return gb_take_hidden(target, draft, count, error);
+}
+
+/* The first of its tokens that the target has generated. */
+static uint32_t generated_from(const gumbel_session *draft, const gumbel_session *target) {
+    const uint32_t offset = gb_draft_offset(draft);
+    return target->generated_from > offset ? target->generated_from - offset : 0;
 }
 
 /* A part of what a session has still to run, as far as there is room. */
 static gumbel_status add_piece(guessing *g, const gb_guess *guess, gumbel_error *error) {
     gumbel_session *draft = model_of(g, guess)->session;
     const gumbel_session *target = target_of(g, guess);
-    const uint32_t left = target->position - draft->position,
+    const uint32_t left = goal_of(draft, target) - draft->position,
                    room = g->room > draft->held ? g->room - draft->held : 0,
                    most = g->budget < room ? g->budget : room;
     const size_t chunk = gb_session_chunk(draft, left < most ? left : most);
     if (chunk == 0 || atomic_load(&target->cancelled))
         return GUMBEL_OK;
-    draft->generated_from = target->generated_from;
+    draft->generated_from = generated_from(draft, target);
     g->budget -= (uint32_t)chunk;
     const gumbel_request request = {.size = sizeof request,
                                     .session = draft,
@@ -188,14 +202,14 @@ static gumbel_request draw_request(gb_draft_model *model, const gumbel_session *
     gumbel_request request = {.size = sizeof request,
                               .session = draft,
                               .tokens = draft->tokens + draft->position,
-                              .token_count = target->position + 1 - draft->position,
+                              .token_count = goal_of(draft, target) + 1 - draft->position,
                               .result = &model->result,
                               .sampling = &model->sampling};
     model->result = (gumbel_result){.size = sizeof model->result, .token = -1};
     draft->lookahead = (gb_lookahead){.sampling = &model->sampling, .steps = guess->most - 1 - guess->count};
     draft->is_repeating = guess->count == 0;
     if (guess->count == 0) {
-        draft->generated_from = target->generated_from;
+        draft->generated_from = generated_from(draft, target);
         return request;
     }
     request.tokens = &guess->tokens[guess->count - 1];

@@ -31,13 +31,13 @@ gumbel_status gb_can_use_draft_head(const gumbel_engine *engine, const gumbel_en
 gumbel_status gb_take_hidden(const gumbel_session *target, gumbel_session *draft, size_t count,
                              gumbel_error *error) {
     const gumbel_engine *engine = target->engine, *head = draft->engine;
-    const uint32_t from = gb_session_run_position(draft), known = gb_session_run_position(target);
-    const uint32_t last = from + (uint32_t)count - 1;
+    const uint32_t first = gb_session_run_position(draft), end = first + (uint32_t)count,
+                   known = gb_session_run_position(target);
     const gb_rows_of_slot rows = {.backend = engine->backend,
                                   .slot = target->slot,
                                   .state = engine->hidden_state,
-                                  .first = from > 0 ? from - 1 : 0,
-                                  .end = last < known ? last : known};
+                                  .first = first,
+                                  .end = end < known ? end : known};
     if (!head->is_draft_head || rows.first >= rows.end)
         return GUMBEL_OK;
     return head->backend->functions->take_rows(head->backend, draft->slot, head->hidden_state, &rows, error);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Draft heads: programs that guess from the hidden states of the target, whose engine keeps them by position.
- * A head's session is given those before the tokens that it runs; behind the target's last one it goes on
- * from its own. (Gloeckle et al., Better and faster large language models via multi-token prediction, 2024)
+ * A head's session has the target's tokens from the second one on, and is given the hidden state before each;
+ * behind the target's last one it goes on from its own. (Gloeckle et al., Better and faster large language
+ * models via multi-token prediction, 2024)
  */
 #ifndef GUMBEL_RUN_DRAFT_HEAD_H
 #define GUMBEL_RUN_DRAFT_HEAD_H
@@ -16,6 +17,12 @@ gumbel_status gb_check_draft_head(const gb_program *target, const gb_program *he
  * where the backend cannot. Errors: ARGUMENT, where the head is on another one. */
 gumbel_status gb_can_use_draft_head(const gumbel_engine *engine, const gumbel_engine *head, bool *can,
                                     gumbel_error *error);
+
+/* How many of the target's first tokens a draft session leaves out: a head has no hidden state before the
+ * first. */
+static inline uint32_t gb_draft_offset(const gumbel_session *draft) {
+    return draft->engine->is_draft_head ? 1 : 0;
+}
 
 /* Gives the head's session the hidden states before the next count tokens that it runs, as far as the target
  * has run. Of another draft engine it does nothing. Errors: the backend's. */

@@ -70,7 +70,7 @@ static gb_program *build_with_hidden(bool is_head) {
                            NULL, 0);
     if (is_head) {
         const gb_ref before =
-            gb_build_op(b, GB_OP_PREVIOUS_HIDDEN, (const gb_ref[]){positions, slots, hidden}, 3, NULL, 0);
+            gb_build_op(b, GB_OP_LOAD_HIDDEN, (const gb_ref[]){positions, slots, hidden}, 3, NULL, 0);
         x = gb_build_op(b, GB_OP_ADD, (const gb_ref[]){multiply(b, x, "mix", QUANTIZED_WIDTH), before}, 2,
                         NULL, 0);
     }

@@ -211,15 +211,15 @@ static gb_ref hidden_state(gb_builder *b) {
                           (const int64_t[]){TINY_CONTEXT, 1, TINY_WIDTH}, 0);
 }
 
-static gb_ref keep_hidden(gb_builder *b, gb_ref x, gb_ref hidden) {
-    return PLAIN(KEEP_HIDDEN, x, gb_build_input(b, GB_ROLE_POSITIONS), gb_build_input(b, GB_ROLE_SLOTS),
-                 hidden);
+static gb_ref keep_hidden(gb_builder *b, gb_ref x, gb_ref hidden, int64_t start) {
+    return OP(KEEP_HIDDEN, INT(START, start), x, gb_build_input(b, GB_ROLE_POSITIONS),
+              gb_build_input(b, GB_ROLE_SLOTS), hidden);
 }
 
 /* Embeddings beside what the token before each has left. */
 static gb_ref beside_hidden(gb_builder *b, gb_ref x, gb_ref hidden) {
-    gb_ref before = PLAIN(PREVIOUS_HIDDEN, gb_build_input(b, GB_ROLE_POSITIONS),
-                          gb_build_input(b, GB_ROLE_SLOTS), hidden);
+    gb_ref before =
+        PLAIN(LOAD_HIDDEN, gb_build_input(b, GB_ROLE_POSITIONS), gb_build_input(b, GB_ROLE_SLOTS), hidden);
     gb_ref both = PLAIN(CONCATENATE, x, before);
     return PLAIN(LINEAR, both, constant(b, "head.", "both", TINY_WIDTH, 2 * TINY_WIDTH));
 }
@@ -234,7 +234,7 @@ static gb_program *build_with_hidden(bool is_head) {
     gb_ref x = OP(EMBEDDING, FLOAT(SCALE, 4), table, gb_build_input(b, GB_ROLE_TOKENS));
     x = is_head ? beside_hidden(b, x, hidden) : layer(b, x, "layers.0.", true);
     x = layer(b, x, is_head ? "head." : "layers.1.", false);
-    if (finish(b, keep_hidden(b, x, hidden), table, true, &program, &error) != GUMBEL_OK)
+    if (finish(b, keep_hidden(b, x, hidden, is_head), table, true, &program, &error) != GUMBEL_OK)
         fail_msg("%s", error.message);
     return program;
 }

@@ -16,26 +16,24 @@ static void *row_at(const gb_cpu_tensor *hidden, int32_t slot, int32_t position)
 void gb_kernel_keep_hidden(const gb_kernel_call *call, const gb_worker *worker) {
     const gb_cpu_tensor *x = call->operands[0], *positions = call->operands[1], *slots = call->operands[2],
                         *hidden = call->operands[3];
+    const int32_t start = (int32_t)gb_node_int(call->node, GB_ATTRIBUTE_START);
     const gb_share share = gb_tokens_of(worker, x->dims[0]);
     for (size_t n = share.first; n < share.end; n++) {
         const float *row = ROW(const float, x, n);
-        call->vector->narrow(row, hidden->dtype, x->dims[1],
-                             row_at(hidden, ITEM(int32_t, slots, n), ITEM(int32_t, positions, n)));
+        const int32_t position = ITEM(int32_t, positions, n) + start;
+        if ((size_t)position < hidden->dims[0])
+            call->vector->narrow(row, hidden->dtype, x->dims[1],
+                                 row_at(hidden, ITEM(int32_t, slots, n), position));
         memcpy(ROW(float, call->results[0], n), row, x->dims[1] * sizeof *row);
     }
 }
 
 /* operands: positions, slots, hidden [C,1,K]. */
-void gb_kernel_previous_hidden(const gb_kernel_call *call, const gb_worker *worker) {
+void gb_kernel_load_hidden(const gb_kernel_call *call, const gb_worker *worker) {
     const gb_cpu_tensor *positions = call->operands[0], *slots = call->operands[1],
                         *hidden = call->operands[2], *y = call->results[0];
     const gb_share share = gb_tokens_of(worker, y->dims[0]);
-    for (size_t n = share.first; n < share.end; n++) {
-        const int32_t position = ITEM(int32_t, positions, n);
-        if (position > 0)
-            call->vector->widen(row_at(hidden, ITEM(int32_t, slots, n), position - 1), hidden->dtype,
-                                y->dims[1], ROW(float, y, n));
-        else
-            memset(ROW(float, y, n), 0, y->dims[1] * sizeof(float));
-    }
+    for (size_t n = share.first; n < share.end; n++)
+        call->vector->widen(row_at(hidden, ITEM(int32_t, slots, n), ITEM(int32_t, positions, n)),
+                            hidden->dtype, y->dims[1], ROW(float, y, n));
 }

@@ -50,6 +50,7 @@ gumbel_status gb_cuda_slots_create(const gb_program *program, const gb_backend_o
     gb_states *states = &slots->states;
     *slots = (gb_cuda_slots){.slot_count = options->slots,
                              .draft_tokens = options->draft_tokens,
+                             .beyond = gb_is_draft_head(program),
                              .rank = options->rank,
                              .stream = stream};
     states->copy = copy_bytes;
@@ -131,9 +132,9 @@ static gumbel_status map_states(gb_cuda_slots *slots, uint32_t slot, uint32_t co
 
 gumbel_status gb_cuda_slots_map(gb_cuda_slots *slots, uint32_t slot, uint32_t count, gumbel_error *error) {
     slots->is_empty[slot] = false;
-    if (count <= slots->positions[slot])
+    if (count + slots->beyond <= slots->positions[slot])
         return GUMBEL_OK;
-    const uint32_t rounded = (count + TOGETHER - 1) / TOGETHER * TOGETHER;
+    const uint32_t rounded = (count + slots->beyond + TOGETHER - 1) / TOGETHER * TOGETHER;
     gumbel_status status = gb_rank_agree(&slots->rank, map_states(slots, slot, rounded, error), error);
     if (status == GUMBEL_ERROR_MEMORY && frees_memory(slots, slot))
         status = gb_rank_agree(&slots->rank, map_states(slots, slot, rounded, error), error);

@@ -21,6 +21,7 @@ enum { GB_CUDA_MOST_AHEAD = 4, GB_CUDA_STAGING_BYTES = 4 << 20 };
  * a slot's drafts makes of its own. */
 typedef struct gb_cuda_slots {
     uint32_t slot_count, draft_tokens;
+    uint32_t beyond;  /* rows behind its position that a step writes: a draft head's own hidden state */
     gb_states states; /* recurrent: of slot_count * (1 + draft_tokens) + GB_CUDA_MOST_AHEAD, zero at first */
     gb_slot_drafts *drafts; /* [slot_count] of the last step; NULL: nothing has to be forgotten */
     gb_cuda_virtual_range caches, snapshots; /* the memory of these areas of states */
