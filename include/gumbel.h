@@ -129,15 +129,18 @@ GUMBEL_API void gumbel_program_close(gumbel_program *program);
  * other thread uses it. cache is "float32", "bfloat16", "q8" (8-bit codes, a scale for 32 of them), "q4"
  * (4-bit codes in layers that attend to everything, q8 in those with a window) or "q4-all"; others' names for
  * these are understood. Keys and values are rotated where codes need it, see docs/cache-quantization.md.
- * Sizes, costs and descriptions are then those of the changed program, and so is its id, by which session
- * files are recognized; a program that has such caches already stays as it is. The file is not changed.
- * Errors: ARGUMENT (an unknown name), UNSUPPORTED (heads that are no whole groups), MEMORY. */
+ * A draft head's caches change alike. Sizes, costs and descriptions are then those of the changed program,
+ * and so is its id, by which session files are recognized; a program that has such caches already stays as it
+ * is. The file is not changed. Errors: ARGUMENT (an unknown name), UNSUPPORTED (heads that are no whole
+ * groups), MEMORY. */
 GUMBEL_API gumbel_status gumbel_program_set_cache(gumbel_program *program, const char *cache,
                                                   gumbel_error *error);
 
 /* The draft head of the program's file (gumbel_export_options.draft_head), which guesses tokens from the
  * hidden states that an engine of the program keeps; it lives as long as the program. Engines of it are draft
- * engines (gumbel_engine_options.draft_engine) of engines of the program alone. NULL: there is none. */
+ * engines (gumbel_engine_options.draft_engine) of engines of the program alone, which give them those states;
+ * what they run otherwise means nothing, and backends that take no drafts refuse them. NULL: there is none.
+ */
 GUMBEL_API const gumbel_program *gumbel_program_draft_head(const gumbel_program *program);
 
 /* Added to the logit of a token: a finite number, or -inf, which bans the token. */
@@ -602,9 +605,10 @@ typedef struct gumbel_engine_options {
                                program's; with step_tokens just that */
     /* Another program made ready, whose sessions guess tokens for those that gumbel_generate or a scheduler
      * drives here; NULL: none. Of the same vocabulary, with its sampler, on any backend; with snapshots where
-     * it has recurrent states. The caller's: it outlives this engine and is used by the thread that uses this
-     * one. A session that drafts keeps one of its slots until it is destroyed; a scheduler lends them.
-     * Answers go on without where it has no slot or a shorter context, or fails, which a notice says. */
+     * it has recurrent states. Or the program's draft head, on the backend and the devices of this engine.
+     * The caller's: it outlives this engine and is used by the thread that uses this one. A session that
+     * drafts keeps one of its slots until it is destroyed; a scheduler lends them. Answers go on without
+     * where it has no slot or a shorter context, or fails, which a notice says. */
     gumbel_engine *draft_engine;
     /* Numbers of the backend's devices, read while the engine is made. NULL: the first. With several, up to
      * 16 of one kind, each has a part of the weights and of every session's states, and the answers are those
@@ -1340,7 +1344,8 @@ typedef struct gumbel_export_options {
      * fewer. 0: the recipe's own. ARGUMENT where that is larger already, or has integer scales nowhere. */
     uint64_t size_target;
     bool draft_head; /* with the head that guesses further tokens, where the checkpoint has one (mtp.* of
-                        Qwen3.5); ARGUMENT: the model has none */
+                        Qwen3.5). ARGUMENT: it has none, or with logits or size_target; UNSUPPORTED: a
+                        head of several layers, or with embeddings of its own */
 } gumbel_export_options;
 
 /* Reads the checkpoint (a Hugging Face directory, a GGUF, or a config.json with random_weights) and writes a

@@ -95,6 +95,9 @@ static gumbel_status check_options(const gumbel_export_options *given, gumbel_ex
             error, GUMBEL_ERROR_ARGUMENT,
             "draft_head and size_target: a program of a given size cannot have a draft head in this "
             "version");
+    if (options->draft_head && options->logits)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                       "draft_head and logits: a head draws what it guesses in its sampler");
     return check_sampler(options, error);
 }
 

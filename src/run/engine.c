@@ -64,6 +64,9 @@ static gumbel_status settle_options(const gb_program *program, const gumbel_engi
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
                        "context of %u positions: the program was exported for at most %llu (--max-context)",
                        options->max_context, (unsigned long long)metadata->max_context);
+    if (gb_is_draft_head(program) && settled->entry->why_no_drafts)
+        return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "a draft head: the backend %s takes no drafts",
+                       settled->entry->name);
     if (options->draft_engine)
         GB_TRY(gb_check_draft_engine(program, options->draft_engine, error));
     if (options->slots == 0)
@@ -148,10 +151,11 @@ static bool reserve_draft_models(gumbel_engine *engine, gumbel_engine *draft_eng
 /* The backend is there. */
 static gumbel_status use_draft_engine(gumbel_engine *engine, gumbel_engine *draft_engine,
                                       gumbel_error *error) {
-    bool can = draft_engine != NULL;
-    if (can && draft_engine->is_draft_head)
-        GB_TRY(gb_can_use_draft_head(engine, draft_engine, &can, error));
-    if (!can || reserve_draft_models(engine, draft_engine))
+    if (!draft_engine)
+        return GUMBEL_OK;
+    if (draft_engine->is_draft_head)
+        GB_TRY(gb_check_draft_head_place(engine, draft_engine, error));
+    if (reserve_draft_models(engine, draft_engine))
         return GUMBEL_OK;
     return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for %u draft models", engine->slots);
 }
@@ -234,6 +238,9 @@ static void use_options(gumbel_engine *engine, const settled_options *settled) {
     engine->short_step_tokens = settled->short_step_tokens;
     engine->draft_tokens = options->draft_tokens;
     engine->snapshots = options->snapshots;
+    engine->device_count = options->device_count > 0 ? options->device_count : 1;
+    for (uint32_t i = 0; i < options->device_count && i < GB_MOST_RANKS; i++)
+        engine->devices[i] = options->devices[i];
     engine->log = options->log;
     engine->log_user = options->log_user;
 }

@@ -116,6 +116,8 @@ struct gumbel_engine {
     gumbel_engine *draft_engine;         /* the caller's; NULL: none */
     struct gb_draft_model *draft_models; /* [slots] */
     gumbel_request *draft_requests;      /* [slots] of a step of the draft engine */
+    int devices[GB_MOST_RANKS];          /* their numbers, [device_count], and zeros */
+    uint32_t device_count;               /* at least 1 */
     uint32_t hidden_state;               /* the program's; UINT32_MAX: none */
     bool is_draft_head;                  /* the program is one */
     double draft_cost;                   /* of a guess, where no time is known, in steps of this engine */

@@ -103,7 +103,8 @@ static void destroy_side(const side *s) {
 
 /* ---- Answers ------------------------------------------------------------------------------------------- */
 
-static void ask(const side *s, uint32_t question, const gumbel_sampling *sampling, gumbel_drafting drafting) {
+static void ask_from(const side *s, uint32_t question, int32_t first, const gumbel_sampling *sampling,
+                     gumbel_drafting drafting) {
     int32_t prompt[PROMPT];
     const gumbel_generate_options options = {.size = sizeof options,
                                              .sampling = sampling,
@@ -112,7 +113,19 @@ static void ask(const side *s, uint32_t question, const gumbel_sampling *samplin
                                              .drafting = drafting};
     for (uint32_t i = 0; i < PROMPT; i++)
         prompt[i] = (int32_t)((question * 17 + i * 29) % (TINY_VOCABULARY - 8)) + 8;
+    prompt[0] = first;
     assert_ok(gumbel_generate(s->session, prompt, PROMPT, &options, &error), &error);
+}
+
+static void ask(const side *s, uint32_t question, const gumbel_sampling *sampling, gumbel_drafting drafting) {
+    ask_from(s, question, 5, sampling, drafting);
+}
+
+static void fork_it(side *s) {
+    gumbel_session *copy;
+    assert_ok(gumbel_session_fork(s->session, &copy, &error), &error);
+    gumbel_session_destroy(s->session);
+    s->session = copy;
 }
 
 static void draw(const side *s, uint32_t count, int32_t *tokens) {
@@ -163,47 +176,71 @@ static void guess(const side *s, int32_t *tokens) {
 
 /* One that has guessed all along, and one that begins anew, and so reads all hidden states, guess the same.
  */
+static void compare_with_anew(const side *s) {
+    int32_t going_on[DRAFT], anew[DRAFT];
+    guess(s, going_on);
+    gb_draft_model model = *s->session->draft_model;
+    *s->session->draft_model = (gb_draft_model){0};
+    guess(s, anew);
+    gb_draft_model_end(s->session->draft_model);
+    *s->session->draft_model = model;
+    assert_memory_equal(going_on, anew, sizeof anew);
+}
+
 static void guesses_depend_on_the_tokens_alone(void **state) {
     (void)state;
     static const uint32_t between[] = {1, 1, 2, 5, 1, 3, 4};
     for (uint32_t i = 0; i < SETTINGS; i++) {
-        const side s = make_side(true);
-        int32_t tokens[ANSWER], going_on[DRAFT], anew[DRAFT];
+        side s = make_side(true);
+        int32_t tokens[ANSWER];
         ask(&s, 3, &settings[i], GUMBEL_DRAFTING_OFF);
         draw(&s, 1, tokens);
         for (size_t b = 0; b < sizeof between / sizeof *between; b++) {
-            guess(&s, going_on);
-            gb_draft_model model = *s.session->draft_model;
-            *s.session->draft_model = (gb_draft_model){0};
-            guess(&s, anew);
-            gb_draft_model_end(s.session->draft_model);
-            *s.session->draft_model = model;
-            assert_memory_equal(going_on, anew, sizeof anew);
+            compare_with_anew(&s);
             draw(&s, between[b], tokens);
         }
+        fork_it(&s);
+        ask(&s, 4, &settings[i], GUMBEL_DRAFTING_OFF);
+        draw(&s, 2, tokens);
+        compare_with_anew(&s);
+        gumbel_session_reset(s.session); /* and another first token alone */
+        ask_from(&s, 3, 7, &settings[i], GUMBEL_DRAFTING_OFF);
+        draw(&s, 2, tokens);
+        compare_with_anew(&s);
         destroy_side(&s);
     }
 }
 
-/* Others than where the hidden states are not there. */
+static gumbel_status take_nothing(gb_backend *backend, uint32_t slot, uint32_t state,
+                                  const gb_rows_of_slot *rows, gumbel_error *unused) {
+    (void)backend, (void)slot, (void)state, (void)rows, (void)unused;
+    return GUMBEL_OK;
+}
+
+/* A head that is given no hidden states guesses otherwise. */
 static void hidden_states_count(void **state) {
     (void)state;
-    const side s = make_side(true);
+    const side sighted = make_side(true), blind = make_side(true);
     int32_t tokens[ANSWER], with[DRAFT], without[DRAFT];
     uint32_t different = 0;
-    ask(&s, 3, &settings[0], GUMBEL_DRAFTING_OFF);
+    gb_backend *backend = blind.draft_engine->backend;
+    const gb_backend_functions *functions = backend->functions;
+    gb_backend_functions changed = *functions;
+    changed.take_rows = take_nothing;
+    backend->functions = &changed;
+    ask(&sighted, 3, &settings[0], GUMBEL_DRAFTING_OFF);
+    ask(&blind, 3, &settings[0], GUMBEL_DRAFTING_OFF);
     for (uint32_t i = 0; i < 10; i++) {
-        draw(&s, 1, tokens);
-        guess(&s, with);
-        gb_draft_model_end(s.session->draft_model);
-        s.draft_engine->is_draft_head = false;
-        guess(&s, without);
-        s.draft_engine->is_draft_head = true;
-        gb_draft_model_end(s.session->draft_model);
+        draw(&sighted, 1, tokens);
+        draw(&blind, 1, tokens);
+        guess(&sighted, with);
+        guess(&blind, without);
         different += memcmp(with, without, sizeof with) != 0;
     }
+    backend->functions = functions;
     assert_true(different > 0);
-    destroy_side(&s);
+    destroy_side(&sighted);
+    destroy_side(&blind);
 }
 
 /* ---- Errors -------------------------------------------------------------------------------------------- */
@@ -223,6 +260,27 @@ static void a_target_keeps_hidden_states(void **state) {
     gumbel_program_close(plain);
 }
 
+#if !defined(GUMBEL_TEST_DEVICES)
+static void a_head_is_where_its_target_is(void **state) {
+    (void)state;
+    static const int devices[] = {0, 1};
+    gumbel_engine *elsewhere, *engine;
+    gumbel_engine_options options = {.size = sizeof options,
+                                     .backend = "cpu",
+                                     .devices = devices,
+                                     .device_count = 2,
+                                     .least_sharded_weights = 1};
+    assert_ok(gumbel_engine_create(head, &options, &elsewhere, &error), &error);
+    options = (gumbel_engine_options){.size = sizeof options,
+                                      .backend = GUMBEL_TEST_BACKEND,
+                                      .draft_tokens = DRAFT,
+                                      .draft_engine = elsewhere};
+    assert_fails(gumbel_engine_create(target, &options, &engine, &error), GUMBEL_ERROR_ARGUMENT, &error,
+                 "draft_engine: a draft head runs on the backend and the devices of its program");
+    gumbel_engine_destroy(elsewhere);
+}
+#endif
+
 static void a_head_answers_nothing(void **state) {
     (void)state;
     gumbel_engine *engine = make_engine(head, NULL, 1);
@@ -236,9 +294,14 @@ static void a_head_answers_nothing(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(answers_are_those_without), cmocka_unit_test(guesses_depend_on_the_tokens_alone),
-        cmocka_unit_test(hidden_states_count),       cmocka_unit_test(a_target_keeps_hidden_states),
+        cmocka_unit_test(answers_are_those_without),
+        cmocka_unit_test(guesses_depend_on_the_tokens_alone),
+        cmocka_unit_test(hidden_states_count),
+        cmocka_unit_test(a_target_keeps_hidden_states),
         cmocka_unit_test(a_head_answers_nothing),
+#if !defined(GUMBEL_TEST_DEVICES)
+        cmocka_unit_test(a_head_is_where_its_target_is),
+#endif
     };
     return cmocka_run_group_tests_name("draft_head", tests, open_programs, close_programs);
 }

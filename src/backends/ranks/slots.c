@@ -79,14 +79,11 @@ static gumbel_status rank_take_rows(const gb_group_task *t, gb_rank_backend *ran
     return rank->backend->functions->take_rows(rank->backend, t->slot, t->state, &rows, error);
 }
 
-/* Each rank has hidden states whole. */
+/* Each rank has hidden states whole, and the other backend has as many ranks. */
 gumbel_status gb_group_take_rows(gb_backend *backend, uint32_t slot, uint32_t state,
                                  const gb_rows_of_slot *rows, gumbel_error *error) {
-    gb_group *all = gb_group_of(backend);
-    if (gb_group_of(rows->backend)->count != all->count)
-        return gb_fail(error, GUMBEL_ERROR_BACKEND, "a draft head on %u devices for a program on %u",
-                       all->count, gb_group_of(rows->backend)->count);
     return gb_group_run(
-        &(gb_group_task){.all = all, .work = rank_take_rows, .slot = slot, .state = state, .rows = rows},
+        &(gb_group_task){
+            .all = gb_group_of(backend), .work = rank_take_rows, .slot = slot, .state = state, .rows = rows},
         error);
 }

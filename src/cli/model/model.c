@@ -94,21 +94,27 @@ static gumbel_engine_options usual_options(const cli_model_options *options) {
     };
 }
 
+gumbel_status cli_check_draft_model(const cli_model_options *options, const gumbel_program *program,
+                                    gumbel_error *error) {
+    if (!options->needs_draft_model || options->draft_model || gumbel_program_draft_head(program))
+        return GUMBEL_OK;
+    return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                   "nothing is there that guesses: export the program with --draft-head, or give "
+                   "--draft-model PROGRAM");
+}
+
 /* What guesses; NULL: nothing does. */
 static gumbel_status find_draft_program(const cli_model_options *options, cli_model *model,
                                         const gumbel_program **program, gumbel_error *error) {
     const cli_program_options source = {.path = options->draft_model, .pull = options->source.pull};
     double seconds;
     *program = options->draft_head ? gumbel_program_draft_head(model->program) : NULL;
-    if (options->draft_model) {
-        GB_TRY(cli_open_program(&source, model->max_context, &model->draft_program, &seconds, error));
-        *program = model->draft_program;
-    }
-    if (*program || !options->needs_draft_model)
+    GB_TRY(cli_check_draft_model(options, model->program, error));
+    if (!options->draft_model)
         return GUMBEL_OK;
-    return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
-                   "nothing is there that guesses: export the program with --draft-head, or give "
-                   "--draft-model PROGRAM");
+    GB_TRY(cli_open_program(&source, model->max_context, &model->draft_program, &seconds, error));
+    *program = model->draft_program;
+    return GUMBEL_OK;
 }
 
 /* The context is the program's where that of its draft model is not shorter. A draft head runs on the
@@ -128,7 +134,11 @@ static gumbel_status start_draft_model(const cli_model_options *options, const g
     engine_options.snapshots = options->draft_model != NULL;
     engine_options.devices = options->draft_model ? NULL : own->devices;
     engine_options.device_count = options->draft_model ? 0 : own->device_count;
-    return gumbel_engine_create(program, &engine_options, &model->draft_engine, error);
+    const gumbel_status status = gumbel_engine_create(program, &engine_options, &model->draft_engine, error);
+    if (status == GUMBEL_OK || options->draft_model || options->needs_draft_model)
+        return status;
+    cli_note("answers go on without the draft head: %s", error->message);
+    return GUMBEL_OK;
 }
 
 static gumbel_status start_parts(const cli_model_options *options, bool snapshots, cli_model *model,

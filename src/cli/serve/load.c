@@ -111,6 +111,8 @@ gumbel_status serve_look_at(const serve_arguments *arguments, const char *alias,
         status = gumbel_program_get_info(program, &info, error);
     if (status == GUMBEL_OK)
         status = check_program(model->path, &info, error);
+    if (status == GUMBEL_OK)
+        status = cli_check_draft_model(&options, program, error);
     model->bytes = 0;
     if (status == GUMBEL_OK)
         status = count_bytes(&options, program, &info, &model->bytes, error);

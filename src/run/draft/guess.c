@@ -49,7 +49,7 @@ static void go_back(const gb_draft_model *model, const gumbel_session *target) {
     const int32_t *tokens = target->tokens + gb_draft_offset(draft);
     uint32_t same = 0, most = least(draft->position, goal_of(draft, target));
     if (draft->engine->is_draft_head)
-        most = least(most, model->sure);
+        most = model->first_token == target->tokens[0] ? least(most, model->sure) : 0;
     while (same < most && draft->tokens[same] == tokens[same])
         same++;
     gb_session_go_back(draft, same);
@@ -75,6 +75,7 @@ static void follow(guessing *g, gb_guess *guess) {
     g->is_typical &= draft->position + 1 >= goal_of(draft, target);
     go_back(model_of(g, guess), target);
     copy_tokens(draft, target, guess->next);
+    model_of(g, guess)->first_token = target->tokens[0];
 }
 
 /* Whether the session lacks no more than a draft leaves, which the step of its first guess runs as well. One

@@ -1,28 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/draft/head.h"
 
+#include <string.h>
+
 static const gb_type *hidden_type(const gb_program *program) {
     const uint32_t state = gb_hidden_state(program);
     return state == UINT32_MAX ? NULL : &program->states[state].type;
 }
 
-gumbel_status gb_check_draft_head(const gb_program *target, const gb_program *head, gumbel_error *error) {
-    const gb_type *own = hidden_type(target), *wanted = hidden_type(head);
-    if (own && wanted && own->dtype == wanted->dtype && own->shape.dims[2] == wanted->shape.dims[2])
-        return GUMBEL_OK;
-    return gb_fail(
-        error, GUMBEL_ERROR_ARGUMENT,
-        "draft_engine: its program is a draft head, and this program keeps no hidden states for it; "
-        "export both together");
+/* A program has its head's id, which is made from its own. */
+static bool is_of_another(const gb_program *target, const gb_program *head) {
+    return target->head && memcmp(target->head->id, head->id, sizeof head->id) != 0;
 }
 
-gumbel_status gb_can_use_draft_head(const gumbel_engine *engine, const gumbel_engine *head, bool *can,
-                                    gumbel_error *error) {
-    const gb_backend_functions *functions = engine->backend->functions;
-    *can = functions->take_rows != NULL;
-    if (!*can && engine->log)
-        engine->log(engine->log_user, GUMBEL_LOG_INFO, "the draft head is not used: this backend runs none");
-    if (!*can || head->backend->functions->take_rows == functions->take_rows)
+gumbel_status gb_check_draft_head(const gb_program *target, const gb_program *head, gumbel_error *error) {
+    const gb_type *own = hidden_type(target), *wanted = hidden_type(head);
+    if (!own || !wanted || own->dtype != wanted->dtype || own->shape.dims[2] != wanted->shape.dims[2])
+        return gb_fail(
+            error, GUMBEL_ERROR_ARGUMENT,
+            "draft_engine: its program is a draft head, and this program keeps no hidden states for "
+            "it; export both together");
+    if (is_of_another(target, head))
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                       "draft_engine: its program is the draft head of another program");
+    return GUMBEL_OK;
+}
+
+gumbel_status gb_check_draft_head_place(const gumbel_engine *engine, const gumbel_engine *head,
+                                        gumbel_error *error) {
+    if (engine->backend_name == head->backend_name && engine->device_count == head->device_count &&
+        memcmp(engine->devices, head->devices, sizeof engine->devices) == 0)
         return GUMBEL_OK;
     return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
                    "draft_engine: a draft head runs on the backend and the devices of its program");

@@ -10,13 +10,15 @@
 
 #include "run/handles.h"
 
-/* Whether the head's program goes on from hidden states as the target's keeps them. Errors: ARGUMENT. */
+/* Whether the head's program goes on from hidden states as the target's keeps them, and is its own where that
+ * has one. Errors: ARGUMENT. */
 gumbel_status gb_check_draft_head(const gb_program *target, const gb_program *head, gumbel_error *error);
 
-/* Whether an engine can give its hidden states to the head's, which is of the same backend; logs a notice
- * where the backend cannot. Errors: ARGUMENT, where the head is on another one. */
-gumbel_status gb_can_use_draft_head(const gumbel_engine *engine, const gumbel_engine *head, bool *can,
-                                    gumbel_error *error);
+/* Whether both engines are on one backend and the same devices, where hidden states can be given. Errors:
+ * ARGUMENT.
+ */
+gumbel_status gb_check_draft_head_place(const gumbel_engine *engine, const gumbel_engine *head,
+                                        gumbel_error *error);
 
 /* How many of the target's first tokens a draft session leaves out: a head has no hidden state before the
  * first. */

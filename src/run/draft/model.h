@@ -15,9 +15,10 @@ typedef struct gb_draft_model {
     gumbel_sampling sampling; /* of the guesses drawn last */
     gumbel_result result;     /* of the last of them */
     gb_acceptance acceptance; /* by place */
-    uint32_t sure;     /* of a draft head: its tokens that were run behind the target's hidden states */
-    uint64_t last_use; /* the calls of gb_draft_models_guess are counted on */
-    uint32_t probes;   /* drafts that were made to learn whether they pay */
+    uint32_t sure;       /* of a draft head: the position up to which it had hidden states; else unused */
+    int32_t first_token; /* of a draft head: the target's, which its session leaves out */
+    uint64_t last_use;   /* the calls of gb_draft_models_guess are counted on */
+    uint32_t probes;     /* drafts that were made to learn whether they pay */
 } gb_draft_model;
 
 /* Checks that the draft engine's program can guess for the target's: the same tokens, drawn in its graph,

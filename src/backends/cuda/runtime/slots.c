@@ -220,10 +220,11 @@ gumbel_status gb_cuda_slots_take_snapshot(gb_cuda_slots *slots, uint32_t slot, u
     return GUMBEL_OK;
 }
 
-/* The other slot's rows are whole: the host has had a token that was drawn behind them. */
+/* The other slot's rows may still be copied there, as those of a fork or a file are. */
 gumbel_status gb_cuda_slots_take_rows(gb_cuda_slots *slots, uint32_t slot, uint32_t state,
                                       const gb_cuda_slots *others, const gb_rows_of_slot *rows,
                                       gumbel_error *error) {
+    GB_TRY(gb_cuda_check(cudaStreamSynchronize(others->stream), "taking hidden states", error));
     GB_TRY(gb_cuda_slots_map(slots, slot, rows->end, error));
     gb_states_take_rows(&slots->states, slot, state, &others->states, rows);
     return GUMBEL_OK;

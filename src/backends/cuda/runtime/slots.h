@@ -81,6 +81,7 @@ gumbel_status gb_cuda_slots_copy(gb_cuda_slots *slots, uint32_t from, uint32_t t
 gumbel_status gb_cuda_slots_take_snapshot(gb_cuda_slots *slots, uint32_t slot, uint32_t position,
                                           gumbel_error *error);
 
+/* Maps the slot's rows, waits for the other stream and copies in this one. Errors: MEMORY, BACKEND. */
 gumbel_status gb_cuda_slots_take_rows(gb_cuda_slots *slots, uint32_t slot, uint32_t state,
                                       const gb_cuda_slots *others, const gb_rows_of_slot *rows,
                                       gumbel_error *error);
