@@ -13,7 +13,8 @@ extern "C" {
 static void test_tiny(void **) {
     gumbel_error error;
     std::set<gb_op> covered;
-    for (gb_program *built : {tiny_program_build(true), tiny_recurrent_build(true)}) {
+    for (gb_program *built :
+         {tiny_program_build(true), tiny_recurrent_build(true), tiny_target_build(), tiny_head_build()}) {
         const char *path = temporary_path("tiny.gumbel");
         assert_ok(tiny_program_write(built, path, &error), &error);
         gb_program_destroy(built);

@@ -120,6 +120,10 @@ void slots::append(uint32_t slot, uint32_t state, const mx::array &rows, int sta
     put(to, state, rows.ndim() == 1 ? kept : by_head(kept), start + left_out);
 }
 
+void slots::reserve(uint32_t slot, uint32_t state, int end) {
+    make_room(contents[slot], state, end);
+}
+
 bool slots::overwrites(uint32_t state, int count) const {
     const gb_state &s = program.states[state];
     return s.kind == GB_STATE_RING && count > capacity(state) - static_cast<int>(s.window) + 1;

@@ -44,6 +44,9 @@ class slots {
      * all rows of the ring. */
     cache_view read(uint32_t slot, uint32_t state, int first, int end) const;
 
+    /* Gives a cache rows up to position end - 1, so that they can be read; those not stored are zero. */
+    void reserve(uint32_t slot, uint32_t state, int end);
+
     /* Whether storing so many rows would overwrite some that the first of them reads. */
     bool overwrites(uint32_t state, int count) const;
 

@@ -338,6 +338,7 @@ static operation load_hidden(const gb_node &node, weights &from) {
     return [=, y = node.results[0]](step &s) {
         std::vector<mx::array> parts;
         for (const slot_run &run : s.runs) {
+            s.states.reserve(run.slot, hidden, run.start + run.count);
             const cache_view rows = s.states.read(run.slot, hidden, run.start, run.start + run.count);
             parts.push_back(mx::reshape(mx::astype(by_token(rows.rows), mx::float32), {run.count, width}));
         }
