@@ -211,36 +211,50 @@ static void guesses_depend_on_the_tokens_alone(void **state) {
     }
 }
 
-static gumbel_status take_nothing(gb_backend *backend, uint32_t slot, uint32_t state,
-                                  const gb_rows_of_slot *rows, gumbel_error *unused) {
-    (void)backend, (void)slot, (void)state, (void)rows, (void)unused;
-    return GUMBEL_OK;
+static const gb_backend_functions *usual;
+
+static gumbel_status take_of_another(gb_backend *backend, uint32_t slot, uint32_t state,
+                                     const gb_rows_of_slot *rows, gumbel_error *why) {
+    gb_rows_of_slot others = *rows;
+    others.slot = 1;
+    return usual->take_rows(backend, slot, state, &others, why);
 }
 
-/* A head that is given no hidden states guesses otherwise. */
+/* A session in the other slot, which has run other tokens. */
+static void run_another(side *s) {
+    int32_t tokens[ANSWER];
+    gumbel_session *first = s->session;
+    assert_ok(gumbel_session_create(s->engine, &s->session, &error), &error);
+    ask(s, 8, &settings[0], GUMBEL_DRAFTING_OFF);
+    draw(s, ANSWER, tokens);
+    s->session = first;
+}
+
+/* A head that is given the hidden states of another answer guesses otherwise. */
 static void hidden_states_count(void **state) {
     (void)state;
-    const side sighted = make_side(true), blind = make_side(true);
+    side right = make_side(true), wrong = make_side(true);
     int32_t tokens[ANSWER], with[DRAFT], without[DRAFT];
     uint32_t different = 0;
-    gb_backend *backend = blind.draft_engine->backend;
-    const gb_backend_functions *functions = backend->functions;
-    gb_backend_functions changed = *functions;
-    changed.take_rows = take_nothing;
+    gb_backend *backend = wrong.draft_engine->backend;
+    usual = backend->functions;
+    gb_backend_functions changed = *usual;
+    changed.take_rows = take_of_another;
     backend->functions = &changed;
-    ask(&sighted, 3, &settings[0], GUMBEL_DRAFTING_OFF);
-    ask(&blind, 3, &settings[0], GUMBEL_DRAFTING_OFF);
+    run_another(&wrong);
+    ask(&right, 3, &settings[0], GUMBEL_DRAFTING_OFF);
+    ask(&wrong, 3, &settings[0], GUMBEL_DRAFTING_OFF);
     for (uint32_t i = 0; i < 10; i++) {
-        draw(&sighted, 1, tokens);
-        draw(&blind, 1, tokens);
-        guess(&sighted, with);
-        guess(&blind, without);
+        draw(&right, 1, tokens);
+        draw(&wrong, 1, tokens);
+        guess(&right, with);
+        guess(&wrong, without);
         different += memcmp(with, without, sizeof with) != 0;
     }
-    backend->functions = functions;
+    backend->functions = usual;
     assert_true(different > 0);
-    destroy_side(&sighted);
-    destroy_side(&blind);
+    destroy_side(&right);
+    destroy_side(&wrong);
 }
 
 /* ---- Errors -------------------------------------------------------------------------------------------- */
