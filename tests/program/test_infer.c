@@ -395,6 +395,10 @@ static void wrong_experts_and_slices_are_refused(void **state) {
 }
 
 static const infer_case attribute_cases[] = {
+    {GB_OP_KEEP_HIDDEN,
+     {"f32[N,8]", "i32[N]", "i32[N]", "state bf16[64,1,8]"},
+     {INT(START, 2)},
+     "keep_hidden: start = 2, expected 0 or 1"},
     {GB_OP_ATTENTION,
      {"f32[N,4,8]", "f32[N,2,8]", "f32[N,2,8]", "i32[N]", "i32[N]", "state f32[16,2,8]", "state f32[16,2,8]",
       "constant f32[2]"},

@@ -70,8 +70,13 @@ static gb_ref of_two(gb_builder *b, gb_op op, gb_ref first, gb_ref second) {
     return gb_build_op(b, op, (const gb_ref[]){first, second}, 2, NULL, 0);
 }
 
+static gb_ref hidden_state(gb_builder *b, const char *name) {
+    return gb_build_state(b, name, GB_STATE_CACHE, GB_BF16, 3, (const int64_t[]){TINY_CONTEXT, 1, TINY_WIDTH},
+                          0);
+}
+
 /* The smallest head: embeddings and hidden states, added and multiplied with the table. */
-static gb_program *head_of_vocabulary(int64_t vocabulary) {
+static gb_program *small_head(int64_t vocabulary, bool keeps_elsewhere) {
     gb_builder *b = gb_builder_create();
     assert_non_null(b);
     *gb_builder_metadata(b) = (gb_metadata){.architecture = "tiny",
@@ -80,14 +85,14 @@ static gb_program *head_of_vocabulary(int64_t vocabulary) {
                                             .prefill_chunk = TINY_CHUNK};
     const gb_ref positions = gb_build_input(b, GB_ROLE_POSITIONS), slots = gb_build_input(b, GB_ROLE_SLOTS);
     const gb_ref table = gb_build_constant(b, "table", GB_F32, 2, (const int64_t[]){vocabulary, TINY_WIDTH});
-    const gb_ref hidden = gb_build_state(b, "hidden", GB_STATE_CACHE, GB_BF16, 3,
-                                         (const int64_t[]){TINY_CONTEXT, 1, TINY_WIDTH}, 0);
+    const gb_ref hidden = hidden_state(b, "hidden"),
+                 place = keeps_elsewhere ? hidden_state(b, "own") : hidden;
     const gb_ref before =
         gb_build_op(b, GB_OP_LOAD_HIDDEN, (const gb_ref[]){positions, slots, hidden}, 3, NULL, 0);
     const gb_ref embedded = of_two(b, GB_OP_EMBEDDING, table, gb_build_input(b, GB_ROLE_TOKENS));
     const gb_ref kept = gb_build_op(
         b, GB_OP_KEEP_HIDDEN,
-        (const gb_ref[]){of_two(b, GB_OP_ADD, embedded, before), positions, slots, hidden}, 4, NULL, 0);
+        (const gb_ref[]){of_two(b, GB_OP_ADD, embedded, before), positions, slots, place}, 4, NULL, 0);
     const gb_ref rows = of_two(b, GB_OP_GATHER_ROWS, kept, gb_build_input(b, GB_ROLE_ROWS));
     gb_build_output(b, GB_ROLE_LOGITS, of_two(b, GB_OP_LINEAR, rows, table));
     gb_program *program;
@@ -99,7 +104,17 @@ static gb_program *head_of_vocabulary(int64_t vocabulary) {
 }
 
 static void take_head_of_vocabulary(gb_program *program, int64_t vocabulary) {
-    replace_head(program, head_of_vocabulary(vocabulary));
+    replace_head(program, small_head(vocabulary, false));
+}
+
+static void take_head_of_two_states(gb_program *program, int64_t vocabulary) {
+    replace_head(program, small_head(vocabulary, true));
+}
+
+static void rule_46_a_head_keeps_where_it_loads(void **state) {
+    (void)state;
+    refuse_pair(take_head_of_two_states, TINY_VOCABULARY,
+                "the program does not keep the hidden states that its draft head takes");
 }
 
 static void rule_46_vocabularies_are_equal(void **state) {
@@ -121,6 +136,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rule_46_head_and_program_fit),
         cmocka_unit_test(rule_46_the_program_keeps_hidden_states),
+        cmocka_unit_test(rule_46_a_head_keeps_where_it_loads),
         cmocka_unit_test(rule_46_vocabularies_are_equal),
         cmocka_unit_test(a_broken_head_is_refused),
     };
