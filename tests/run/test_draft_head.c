@@ -174,17 +174,53 @@ static void guess(const side *s, int32_t *tokens) {
         tokens[count] = -1;
 }
 
-/* One that has guessed all along, and one that begins anew, and so reads all hidden states, guess the same.
- */
+/* A head's states, of which the hidden ones stand first. */
+typedef struct saved_states {
+    uint8_t bytes[1 << 14];
+    uint64_t size;
+} saved_states;
+
+static gumbel_status keep_bytes(void *user, const void *data, uint64_t size, gumbel_error *unused) {
+    saved_states *to = user;
+    (void)unused;
+    assert_true(size <= sizeof to->bytes - to->size);
+    memcpy(to->bytes + to->size, data, (size_t)size);
+    to->size += size;
+    return GUMBEL_OK;
+}
+
+/* What it has run behind the target's hidden states. */
+static saved_states states_of_head(const side *s) {
+    const gumbel_session *draft = s->session->draft_model->session;
+    gb_backend *backend = draft->engine->backend;
+    saved_states saved = {.size = 0};
+    assert_ok(backend->functions->save_slot(backend, draft->slot, s->session->position, GB_SAVED_ALL,
+                                            keep_bytes, &saved, &error),
+              &error);
+    return saved;
+}
+
+/* Keys, values and tokens. The hidden ones are those that were given last. */
+static void assert_same_states(const side *s, const saved_states *a, const saved_states *b) {
+    const size_t hidden = s->session->position * TINY_WIDTH * sizeof(uint16_t);
+    assert_int_equal(a->size, b->size);
+    assert_true(a->size > hidden);
+    assert_memory_equal(a->bytes + hidden, b->bytes + hidden, (size_t)a->size - hidden);
+}
+
+/* One that has guessed all along, and one that begins anew and so reads all hidden states, guess the same. */
 static void compare_with_anew(const side *s) {
     int32_t going_on[DRAFT], anew[DRAFT];
     guess(s, going_on);
+    const saved_states states = states_of_head(s);
     gb_draft_model model = *s->session->draft_model;
     *s->session->draft_model = (gb_draft_model){0};
     guess(s, anew);
+    const saved_states states_anew = states_of_head(s);
     gb_draft_model_end(s->session->draft_model);
     *s->session->draft_model = model;
     assert_memory_equal(going_on, anew, sizeof anew);
+    assert_same_states(s, &states, &states_anew);
 }
 
 static void guesses_depend_on_the_tokens_alone(void **state) {
