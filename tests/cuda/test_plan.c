@@ -202,7 +202,8 @@ static void classes_have_kernels_of_their_own(void **unused) {
     const launch_list one = printed_list("decode of 1 token"), few = printed_list("decode of 2 to 16 tokens"),
                       prefill = printed_list("prefill of more than 512 tokens with 1 row");
     assert_string_equal(one.names[1], "norm_gemv_small");
-    assert_string_equal(few.names[1], "norm_chain");
+    assert_string_equal(few.names[1], "norm_gemv_small");
+    assert_true(has_name(&few, "norm_chain")); /* before quantized matrices */
     assert_string_equal(prefill.names[1], "norm_chain");
     assert_true(has_name(&prefill, "element_chain")); /* the shared expert's factor and the sums, */
     assert_false(has_name(&prefill, "combine"));      /* also the experts' */
@@ -227,8 +228,8 @@ static void sources_have_the_same_kernels(void **unused) {
     const char *const recipes[] = {test_data("run/mlx_4bit.json"), test_data("run/gguf_q4_0.json")};
     static const char *const classes[] = {"decode of 1 token", "decode of 2 to 16 tokens"};
     /* Output projections of this model are too narrow to be packed. */
-    static const char *const counted[] = {"expert_inner",   "route_in_block", "norm_chain",
-                                          "gemm_quantized", "gemv_quantized", "gemv_float"};
+    static const char *const counted[] = {"expert_inner", "route_in_block", "gemm_quantized",
+                                          "gemv_quantized", "gemv_float"};
     gumbel_program *const own = program;
     for (int r = 0; r < 2; r++) {
         const launch_list of_own[] = {printed_list(classes[0]), printed_list(classes[1])};
@@ -236,7 +237,10 @@ static void sources_have_the_same_kernels(void **unused) {
             export_random_program("qwen_long_rows.json", (gumbel_export_options){.quantize = recipes[r]});
         for (int i = 0; i < 2; i++) {
             const launch_list list = printed_list(classes[i]);
-            assert_true(list.count <= of_own[i].count);
+            /* Several rows' norms join the router's product where that is not quantized, too. */
+            const uint32_t norms = count_name(&list, "norm_chain") - count_name(&of_own[i], "norm_chain");
+            assert_true(i == 1 || norms == 0);
+            assert_true(list.count <= of_own[i].count + norms);
             for (size_t k = 0; k < sizeof counted / sizeof *counted; k++)
                 assert_int_equal(count_name(&list, counted[k]), count_name(&of_own[i], counted[k]));
         }

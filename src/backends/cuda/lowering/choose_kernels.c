@@ -21,8 +21,8 @@ static const gb_node *product_of(const gb_step *step) {
 /* Whether kernels of a step have epilogues that store rows so: those that have whole rows round them. */
 static bool is_of_epilogues(const gb_cuda_prepared *prepared, const gb_step *step) {
     const gb_fused_kind kind = step->kind == GB_STEP_FUSED ? step->fused->kind : GB_FUSED_NONE;
-    const bool has_whole_rows =
-        kind == GB_FUSED_NORMS || kind == GB_FUSED_GATED || kind == GB_FUSED_DELTA || gb_cuda_is_gather(step);
+    const bool has_whole_rows = kind == GB_FUSED_NORMS || kind == GB_FUSED_NORM_LINEARS ||
+                                kind == GB_FUSED_GATED || kind == GB_FUSED_DELTA || gb_cuda_is_gather(step);
     return prepared->layout <= GB_CUDA_BF16_PAIRS || (gb_cuda_is_rounded(prepared) && has_whole_rows);
 }
 

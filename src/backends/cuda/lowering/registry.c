@@ -125,7 +125,8 @@ static const gb_cuda_kernel gated[] = {{"gate_chain", gb_cuda_supports_gated, gb
 static const gb_cuda_kernel logprob[] = {{"sample_logprob", NULL, gb_cuda_sample_with_logprob,
                                           gb_cuda_sample_logprob_scratch, NULL, NULL, false, false}};
 static const gb_cuda_kernel norm_linears[] = {{"norm_gemv_small", gb_cuda_supports_norm_gemv_small,
-                                               gb_cuda_norm_gemv_small, NULL, always, NULL, false, false},
+                                               gb_cuda_norm_gemv_small, NULL, gb_cuda_norms_have_epilogue,
+                                               NULL, false, false},
                                               {"norm_gemv", gb_cuda_supports_norm_gemv, gb_cuda_norm_gemv,
                                                NULL, gb_cuda_norm_gemv_has_epilogue, NULL, true, false},
                                               {"norm_gemv_int8", gb_cuda_supports_norm_gemv_int8,
