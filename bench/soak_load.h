@@ -117,7 +117,7 @@ static inline void choose_load(soak *s) {
     s->wanted_answers = random_once_in(&s->state, 4)
                             ? 1 + random_below(&s->state, s->sequences + s->sequences / 2)
                             : s->sequences;
-    s->change_at = s->tokens + 1 + random_below(&s->state, 64 * s->wanted_answers);
+    s->change_at = s->tokens + 1 + random_below(&s->state, 32 * s->wanted_answers);
 }
 
 static inline void cancel_impatient(soak *s) {
@@ -193,6 +193,8 @@ static inline void print_stats(const soak *s, double seconds) {
 
 static inline void answer_together(soak *s) {
     gumbel_error error;
+    s->wanted_answers = s->sequences; /* a short run is a full one, too */
+    s->change_at = 16 * s->sequences;
     must(gumbel_scheduler_create(s->engine, NULL, &s->scheduler, &error), &error);
     const double begun = gb_seconds();
     submit(s);
