@@ -29,37 +29,68 @@ __device__ static void load_constants(const delta_step &v, const step_place &p, 
             shared.weight[i] = v.norm.weight ? load_float(v.norm.weight, v.norm.dtype, i) : 0.0f;
 }
 
-/* What one of these warps takes of a token: a number of the head's for all lanes, or the gate's columns. */
-template <unsigned SHARES>
-__device__ static float4 load_token(const delta_step &v, const step_place &p, size_t n) {
-    const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-    const size_t of_head = n * v.heads + p.head;
-    if (warp == step_shape<SHARES>::DECAY_WARP)
-        return float4{v.decay[of_head], 0, 0, 0};
-    if (warp == step_shape<SHARES>::BETA_WARP)
-        return float4{v.beta[of_head], 0, 0, 0};
-    return reinterpret_cast<const float4 *>(v.gate + of_head * SIZE)[lane];
-}
+/* What one of these warps takes of a group's tokens, a lane each: a number of the head's, or the slot in
+ * which it leaves the state. */
+struct token_numbers {
+    float of_head;
+    int32_t slot;
+};
 
 template <unsigned SHARES>
-__device__ static void activate(float4 &of_token, step_memory<SHARES> &shared) {
+__device__ static token_numbers load_numbers(const delta_step &v, const step_place &p, const step_group &g) {
+    using shape = step_shape<SHARES>;
     const unsigned warp = threadIdx.x / WARP;
-    if (warp == step_shape<SHARES>::DECAY_WARP)
-        shared.decay = delta_decay(of_token.x, shared.rate, shared.bias);
-    else if (warp == step_shape<SHARES>::BETA_WARP)
-        shared.beta = sigmoid(of_token.x);
-    else
-        of_token = float4{silu(of_token.x), silu(of_token.y), silu(of_token.z), silu(of_token.w)};
+    const unsigned n = g.first + threadIdx.x % WARP;
+    token_numbers numbers = {0, NO_SLOT};
+    if (warp != shape::LAST_WARP && n < g.end)
+        numbers.of_head = (warp == shape::DECAY_WARP ? v.decay : v.beta)[n * v.heads + p.head];
+    if (warp == shape::LAST_WARP && n <= g.end && n < p.end)
+        numbers.slot = v.slots.to[n];
+    return numbers;
 }
 
-/* Normalizes and gates the head's result, and prepares it for the product that follows: of the first block
- * the last warp. */
 template <unsigned SHARES>
-__device__ static void finish(const delta_step &v, const step_place &p, size_t n, const float *result,
-                              const float4 &gate, const step_memory<SHARES> &shared) {
-    const unsigned lane = threadIdx.x % WARP;
-    const float4 of_head = reinterpret_cast<const float4 *>(result)[lane];
+__device__ static void put_numbers(const token_numbers &numbers, step_memory<SHARES> &shared) {
+    const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    if (warp == step_shape<SHARES>::DECAY_WARP)
+        shared.decays[lane] = delta_decay(numbers.of_head, shared.rate, shared.bias);
+    else if (warp == step_shape<SHARES>::BETA_WARP)
+        shared.betas[lane] = sigmoid(numbers.of_head);
+    else
+        shared.slots[lane] = numbers.slot;
+}
+
+/* Which of a group's tokens this warp finishes, if there are so many. */
+template <unsigned SHARES>
+__device__ static unsigned kept_by_warp() {
+    return step_shape<SHARES>::LAST_WARP - threadIdx.x / WARP;
+}
+
+template <unsigned SHARES>
+__device__ static bool finishes_after(const step_group &g, unsigned n) {
+    return n + 1 == g.end && kept_by_warp<SHARES>() < g.end - g.first;
+}
+
+/* The lane's columns of a token's gate. */
+__device__ static float4 load_gate(const delta_step &v, const step_place &p, size_t n) {
+    return reinterpret_cast<const float4 *>(v.gate + (n * v.heads + p.head) * SIZE)[threadIdx.x % WARP];
+}
+
+__device__ static void put_gate(const float4 &gate, float *gates) {
+    reinterpret_cast<float4 *>(gates)[threadIdx.x % WARP] =
+        float4{silu(gate.x), silu(gate.y), silu(gate.z), silu(gate.w)};
+}
+
+/* Normalizes and gates the head's result of the warp's token, and prepares it for the product that follows:
+ * in the first block. */
+template <unsigned SHARES>
+__device__ static void finish(const delta_step &v, const step_place &p, const step_group &g,
+                              const step_memory<SHARES> &shared) {
+    const unsigned lane = threadIdx.x % WARP, kept = kept_by_warp<SHARES>();
+    const size_t n = g.first + kept;
+    const float4 of_head = reinterpret_cast<const float4 *>(shared.y[g.turn][kept])[lane];
     const float4 weight = reinterpret_cast<const float4 *>(shared.weight)[lane];
+    const float4 gate = reinterpret_cast<const float4 *>(shared.gates[kept])[lane];
     float y[4] = {of_head.x, of_head.y, of_head.z, of_head.w};
     const float weights[4] = {weight.x, weight.y, weight.z, weight.w};
     const float gates[4] = {gate.x, gate.y, gate.z, gate.w};
@@ -79,7 +110,7 @@ __device__ static void finish(const delta_step &v, const step_place &p, size_t n
 
 /* What a warp has. */
 struct step_role {
-    bool memory, unit, value, other, last;
+    bool memory, unit, value, other;
 };
 
 template <unsigned SHARES>
@@ -88,79 +119,114 @@ __device__ static step_role role_of_warp() {
     const unsigned warp = threadIdx.x / WARP;
     return step_role{warp < shape::MEMORY_WARPS, warp < shape::UNIT_WARPS,
                      warp >= shape::UNIT_WARPS && warp < shape::DECAY_WARP,
-                     warp >= shape::DECAY_WARP && warp <= shape::LAST_WARP, warp == shape::LAST_WARP};
+                     warp >= shape::DECAY_WARP && warp <= shape::LAST_WARP};
 }
 
-/* Token n. */
+/* Finds token n's result and what changes the memory. After the group's last the cluster meets, for which
+ * this does not wait. */
 template <unsigned SHARES>
-__device__ static void step(const delta_step &v, const step_place &p, const step_role &has, size_t n,
-                            channel &mine, float4 *memory, step_memory<SHARES> &shared) {
+__device__ static void step(const delta_step &v, const step_place &p, const step_group &g,
+                            const step_role &has, unsigned n, channel &mine, const float4 *memory,
+                            step_memory<SHARES> &shared) {
     using shape = step_shape<SHARES>;
-    float *y = shared.y[n % 2], value = 0;
-    float4 of_token = {};
+    const unsigned kept = n - g.first;
+    const bool finishes = p.share == 0 && finishes_after<SHARES>(g, n);
+    float(*rows)[SIZE] = shared.rows[n % 2], value = 0;
+    token_numbers numbers = {};
     unit_factors unit = {};
+    float4 gate = {};
+    if (has.other && n == g.first)
+        numbers = load_numbers<SHARES>(v, p, g);
+    if (finishes)
+        gate = load_gate(v, p, g.first + kept_by_warp<SHARES>());
     if (has.unit || has.value)
-        value = convolve(v, n, mine);
+        value = convolve(v, p, n, mine);
     if (has.unit)
-        put_unit(value, shared);
-    if (has.other)
-        of_token = load_token<SHARES>(v, p, n);
+        put_unit(value, rows, shared);
     __syncthreads();
     const bool counts = n == p.first && threadIdx.x == shape::BETA_WARP * WARP;
     const uint32_t others = counts ? count_block(v, p) : 0;
     if (n == p.first)
         prefetch_later<SHARES>(v);
+    if (finishes)
+        put_gate(gate, shared.gates[kept_by_warp<SHARES>()]);
     if (has.memory)
-        multiply(memory, shared);
+        multiply(memory, rows, shared);
     if (has.value)
-        unit = find_factors(v, shared);
-    if (has.other)
-        activate(of_token, shared);
+        unit = find_factors(v, rows, shared);
+    if (has.other && n == g.first)
+        put_numbers(numbers, shared);
     __syncthreads();
     if (has.value) {
         const unsigned column = threadIdx.x - 2 * SIZE;
-        change_column(column, value, unit, &y[p.share * shape::COLUMNS + column], shared);
+        float *y = &shared.y[g.turn][kept][p.share * shape::COLUMNS + column];
+        change_column(kept, column, value, unit, y, shared);
     }
     let_next_begin();
-    arrive_in_cluster();
+    if (n + 1 == g.end)
+        arrive_in_cluster();
     __syncthreads();
-    if (has.last) {
-        wait_for_cluster();
-        if (p.share == 0)
-            finish(v, p, n, y, of_token, shared);
-    }
     if (counts)
         shared.is_last = is_last_of(v, p, others, SHARES);
-    if (has.memory)
-        update(memory, shared);
 }
 
-/* Stores what no other block reads of the states, as it is after token n. */
+/* Stores what no other block reads of the states. */
 template <unsigned SHARES>
-__device__ static void store_own(const delta_step &v, const step_place &p, const step_role &has, size_t n,
+__device__ static void store_own(const delta_step &v, const step_place &p, const step_role &has, int32_t slot,
                                  const channel &mine, const float4 *memory) {
     if (has.memory)
-        store_memory<SHARES>(v, p, n, memory);
+        store_memory<SHARES>(v, p, slot, memory);
     if (has.value)
-        store_tail(v, n, mine);
+        store_tail(v, slot, mine);
 }
 
-/* Stores the tail of queries and keys, in the last block that has read it. */
+/* Changes the memory by token n, and stores the states as they are then, where the token behind it does not
+ * leave its own. The tail of queries and keys is stored by the last block that has read it, which this one
+ * knows from the first token on. */
 template <unsigned SHARES>
-__device__ static void store_shared(const delta_step &v, const step_role &has, size_t n, const channel &mine,
-                                    const step_memory<SHARES> &shared) {
-    if (has.unit && shared.is_last)
-        store_tail(v, n, mine);
+__device__ static void leave(const delta_step &v, const step_place &p, const step_group &g,
+                             const step_role &has, unsigned n, const channel &mine, float4 *memory,
+                             step_memory<SHARES> &shared) {
+    const unsigned kept = n - g.first;
+    const int32_t slot = shared.slots[kept];
+    const bool is_stored = slot != shared.slots[kept + 1], finishes = finishes_after<SHARES>(g, n);
+    if (has.memory)
+        update(memory, shared.rows[n % 2][KEY], shared.decays[kept], shared);
+    if (is_stored)
+        store_own<SHARES>(v, p, has, slot, mine, memory);
+    if (finishes) {
+        wait_for_cluster();
+        if (p.share == 0)
+            finish(v, p, g, shared);
+    }
+    if (is_stored && n == p.first)
+        __syncthreads();
+    if (is_stored && has.unit && shared.is_last)
+        store_tail(v, slot, mine);
+    if (n + 1 == g.end && !finishes)
+        wait_for_cluster();
 }
 
-/* Head and share blockIdx.x of run blockIdx.y; the shares of a head are a cluster. */
+/* All tokens of a run. */
 template <unsigned SHARES>
+__device__ static void walk(const delta_step &v, const step_place &p, const step_role &has, channel &mine,
+                            float4 *memory, step_memory<SHARES> &shared) {
+    for (step_group g = group_from(p, p.first); g.first < p.end; g = group_from(p, g.end))
+        for (unsigned n = g.first; n < g.end; n++) {
+            step(v, p, g, has, n, mine, memory, shared);
+            leave(v, p, g, has, n, mine, memory, shared);
+        }
+}
+
+/* Head and share blockIdx.x of run blockIdx.y; the shares of a head are a cluster. IS_SINGLE: all runs are of
+ * one token, for which the compiler needs fewer registers. */
+template <unsigned SHARES, bool IS_SINGLE>
 static __global__ void __launch_bounds__(step_shape<SHARES>::THREADS, BLOCKS_AT_ONCE)
     run_delta_step(GB_GRID_CONSTANT delta_step v) {
     __shared__ step_memory<SHARES> shared;
     arrive_in_cluster();
     const step_role has = role_of_warp<SHARES>();
-    const step_place p = place_of<SHARES>(v);
+    const step_place p = place_of<SHARES, IS_SINGLE>(v);
     channel mine = {};
     float4 memory[step_shape<SHARES>::LOADS];
     if (has.memory)
@@ -170,24 +236,14 @@ static __global__ void __launch_bounds__(step_shape<SHARES>::THREADS, BLOCKS_AT_
     load_constants(v, p, shared);
     fetch_parameters(v);
     wait_for_earlier();
+    if (has.unit || has.value)
+        mine.next = load_x(v, p.first, mine);
     wait_for_cluster();
-    for (size_t n = p.first; n < p.end; n++) {
-        if (n > p.first) {
-            if (!has.last)
-                wait_for_cluster();
-            __syncthreads();
-            if (v.slots.to[n - 1] != v.slots.to[n]) { /* a draft follows */
-                store_own<SHARES>(v, p, has, n - 1, mine, memory);
-                store_shared(v, has, n - 1, mine, shared);
-            }
-        }
-        step(v, p, has, n, mine, memory, shared);
-    }
-    store_own<SHARES>(v, p, has, p.end - 1, mine, memory);
-    __syncthreads();
-    store_shared(v, has, p.end - 1, mine, shared);
-    if (!has.last)
-        wait_for_cluster();
+    if constexpr (!IS_SINGLE)
+        return walk(v, p, has, mine, memory, shared);
+    const step_group g = {p.first, p.end, 0};
+    step(v, p, g, has, p.first, mine, memory, shared);
+    leave(v, p, g, has, p.first, mine, memory, shared);
 }
 
 /* ---- Launching ----------------------------------------------------------------------------------------- */
@@ -260,6 +316,17 @@ bool gb_cuda_delta_has_epilogue(const gb_cuda_problem *problem) {
 /* Up to so many runs are done soonest by several blocks a head; more keep the device busy anyway. */
 constexpr unsigned FEW_RUNS = 2, FEW_SHARES = 4;
 
+/* Of `runs` of v, from v.first_run on. */
+template <bool IS_SINGLE>
+static void launch(const delta_step &v, unsigned runs, gb_cuda_launch_list *launches) {
+    if (runs <= FEW_RUNS && has_clusters())
+        add_clusters(launches, FEW_SHARES, "delta_step", run_delta_step<FEW_SHARES, IS_SINGLE>,
+                     dim3(v.heads * FEW_SHARES, runs), step_shape<FEW_SHARES>::THREADS, 0, v);
+    else
+        add_launch(launches, "delta_step", run_delta_step<1, IS_SINGLE>, dim3(v.heads, runs),
+                   step_shape<1>::THREADS, 0, v);
+}
+
 void gb_cuda_delta_step(const gb_cuda_problem *problem) {
     const gb_cuda_call *rule = problem->parts[GB_DELTA_RULE], *result = problem->parts[GB_DELTA_RESULT];
     delta_step v = gb_cuda_delta_net_of(problem);
@@ -267,11 +334,9 @@ void gb_cuda_delta_step(const gb_cuda_problem *problem) {
     const unsigned runs = rule->runs.count, at_once = GB_CUDA_ARRIVALS / v.key_heads;
     for (; v.first_run < runs; v.first_run += at_once) {
         const unsigned count = runs - v.first_run < at_once ? runs - v.first_run : at_once;
-        if (count <= FEW_RUNS && has_clusters())
-            add_clusters(rule->launches, FEW_SHARES, "delta_step", run_delta_step<FEW_SHARES>,
-                         dim3(v.heads * FEW_SHARES, count), step_shape<FEW_SHARES>::THREADS, 0, v);
+        if (v.has_single_tokens)
+            launch<true>(v, count, rule->launches);
         else
-            add_launch(rule->launches, "delta_step", run_delta_step<1>, dim3(v.heads, count),
-                       step_shape<1>::THREADS, 0, v);
+            launch<false>(v, count, rule->launches);
     }
 }

@@ -56,33 +56,49 @@ struct delta_step {
 
 /* What a block works on. */
 struct step_place {
-    size_t first, end; /* tokens */
+    unsigned first, end; /* tokens */
     unsigned head, key_head, share;
 };
 
+/* Tokens of a run whose results are kept until the cluster meets, and then finished by a warp each. */
+struct step_group {
+    unsigned first, end;
+    unsigned turn;
+};
+
+constexpr unsigned MOST_KEPT = 8;
+constexpr int32_t NO_SLOT = -1;
+static_assert(MOST_KEPT < WARP, "a token a lane, and the one behind them");
+
 template <unsigned SHARES>
 struct step_memory {
-    alignas(16) float rows[2][SIZE]; /* of the token's queries and keys, convolved */
+    alignas(16) float rows[2][2][SIZE]; /* of tokens by turns: queries and keys, convolved */
     alignas(16) float change[SIZE / SHARES];
-    alignas(16) float y[2][SIZE],
-        weight[SIZE]; /* in the first block: the head's, of tokens by turns; its norm's */
+    alignas(16) float y[2][MOST_KEPT][SIZE], gates[MOST_KEPT][SIZE],
+        weight[SIZE]; /* in the first block: the head's, of groups by turns; its gate's, its norm's */
     float recalled[step_shape<SHARES>::MEMORY_WARPS][SIZE / SHARES]; /* by warp: sums over its rows */
     float answered[step_shape<SHARES>::MEMORY_WARPS][SIZE / SHARES];
     float squares[2][SIZE / WARP];
-    float decay, beta, rate, bias;
-    bool is_last; /* of the blocks that read the tail of the queries and keys */
+    float decays[WARP], betas[WARP], rate, bias; /* of the group's tokens */
+    int32_t slots[WARP]; /* where these leave the state, and the token behind them, or NO_SLOT */
+    bool is_last;        /* of the blocks that read the tail of the queries and keys */
 };
 
-template <unsigned SHARES>
+template <unsigned SHARES, bool IS_SINGLE>
 __device__ inline step_place place_of(const delta_step &v) {
     const unsigned run = v.first_run + blockIdx.y, head = blockIdx.x / SHARES;
     step_place p = {run, run + 1, head, v.is_tiled ? head % v.key_heads : head / (v.heads / v.key_heads),
                     blockIdx.x % SHARES};
-    if (!v.has_single_tokens) {
-        p.first = (size_t)v.run_first[run];
-        p.end = (size_t)v.run_first[run + 1];
+    if (!IS_SINGLE) {
+        p.first = (unsigned)v.run_first[run];
+        p.end = (unsigned)v.run_first[run + 1];
     }
     return p;
+}
+
+__device__ inline step_group group_from(const step_place &p, unsigned first) {
+    const unsigned end = first + MOST_KEPT < p.end ? first + MOST_KEPT : p.end;
+    return step_group{first, end, (first - p.first) / MOST_KEPT % 2};
 }
 
 template <typename T>
@@ -92,11 +108,11 @@ __device__ inline T *of_slot(T *state, size_t slot_bytes, int32_t slot) {
 
 /* ---- Convolution --------------------------------------------------------------------------------------- */
 
-/* A thread's channel, what its x are multiplied by, and the last of these, oldest first. */
+/* A thread's channel, what its x are multiplied by, the last of these, oldest first, and the next. */
 struct channel {
     size_t number;
     float4 taps;
-    float before[TAIL];
+    float before[TAIL], next;
 };
 
 /* The weights of channel c. */
@@ -124,9 +140,15 @@ __device__ inline channel load_channel(const delta_step &v, const step_place &p)
     return c;
 }
 
-/* The sum goes from the oldest x to the newest. */
-__device__ inline float convolve(const delta_step &v, size_t n, channel &c) {
-    const float x = v.x[n * v.channels + c.number];
+__device__ inline float load_x(const delta_step &v, size_t n, const channel &c) {
+    return v.x[n * v.channels + c.number];
+}
+
+/* Token n; the x of the one after it is on its way. The sum goes from the oldest x to the newest. */
+__device__ inline float convolve(const delta_step &v, const step_place &p, unsigned n, channel &c) {
+    const float x = c.next;
+    if (n + 1 < p.end)
+        c.next = load_x(v, n + 1, c);
     const float y = c.before[0] * c.taps.x + c.before[1] * c.taps.y + c.before[2] * c.taps.z + x * c.taps.w;
     for (unsigned t = 0; t + 1 < TAIL; t++)
         c.before[t] = c.before[t + 1];
@@ -135,17 +157,16 @@ __device__ inline float convolve(const delta_step &v, size_t n, channel &c) {
 }
 
 template <unsigned SHARES>
-__device__ inline void put_unit(float y, step_memory<SHARES> &shared) {
+__device__ inline void put_unit(float y, float (*rows)[SIZE], step_memory<SHARES> &shared) {
     const unsigned part = threadIdx.x / SIZE;
-    shared.rows[part][threadIdx.x % SIZE] = y;
+    rows[part][threadIdx.x % SIZE] = y;
     const float squares = warp_sum(y * y);
     if (threadIdx.x % WARP == 0)
         shared.squares[part][threadIdx.x % SIZE / WARP] = squares;
 }
 
-/* As it is after token n; as is the memory below. */
-__device__ inline void store_tail(const delta_step &v, size_t n, const channel &c) {
-    float *tail = of_slot(v.tail, v.tail_slot_bytes, v.slots.to[n]);
+__device__ inline void store_tail(const delta_step &v, int32_t slot, const channel &c) {
+    float *tail = of_slot(v.tail, v.tail_slot_bytes, slot);
     for (unsigned t = 0; t < TAIL; t++)
         tail[t * v.channels + c.number] = c.before[t];
 }
@@ -199,10 +220,10 @@ __device__ inline void load_memory(const delta_step &v, const step_place &p, flo
 }
 
 template <unsigned SHARES>
-__device__ inline void store_memory(const delta_step &v, const step_place &p, size_t n,
+__device__ inline void store_memory(const delta_step &v, const step_place &p, int32_t slot,
                                     const float4 *memory) {
     using shape = step_shape<SHARES>;
-    float4 *to = columns_in<SHARES>(v, p, v.slots.to[n]);
+    float4 *to = columns_in<SHARES>(v, p, slot);
 #pragma unroll
     for (unsigned i = 0; i < shape::LOADS; i++)
         to[row_of<SHARES>(i / shape::EACH, i % shape::EACH) * (SIZE / 4)] = memory[i];
@@ -239,7 +260,8 @@ __device__ inline float sum_neighbours(const float *sums) {
 
 /* What the warp's rows give to the products of the memory with the key and the query. */
 template <unsigned SHARES>
-__device__ inline void multiply(const float4 *memory, step_memory<SHARES> &shared) {
+__device__ inline void multiply(const float4 *memory, const float (*rows)[SIZE],
+                                step_memory<SHARES> &shared) {
     using shape = step_shape<SHARES>;
     static_assert(shape::EACH == 1 || (shape::EACH == 2 && shape::ROWS == 1),
                   "neighbours are added in pairs");
@@ -247,7 +269,7 @@ __device__ inline void multiply(const float4 *memory, step_memory<SHARES> &share
 #pragma unroll
     for (unsigned i = 0; i < shape::LOADS; i++) {
         const unsigned row = row_of<SHARES>(i / shape::EACH, i % shape::EACH);
-        const float key = shared.rows[KEY][row], query = shared.rows[QUERY][row];
+        const float key = rows[KEY][row], query = rows[QUERY][row];
         const float of_row[4] = {memory[i].x, memory[i].y, memory[i].z, memory[i].w};
 #pragma unroll
         for (unsigned c = 0; c < 4; c++) {
@@ -273,10 +295,11 @@ struct unit_factors {
 };
 
 template <unsigned SHARES>
-__device__ inline unit_factors find_factors(const delta_step &v, const step_memory<SHARES> &shared) {
+__device__ inline unit_factors find_factors(const delta_step &v, const float (*rows)[SIZE],
+                                            const step_memory<SHARES> &shared) {
     static_assert(SIZE == 4 * WARP, "a float4 a lane");
-    const float4 q = reinterpret_cast<const float4 *>(shared.rows[QUERY])[threadIdx.x % WARP];
-    const float4 k = reinterpret_cast<const float4 *>(shared.rows[KEY])[threadIdx.x % WARP];
+    const float4 q = reinterpret_cast<const float4 *>(rows[QUERY])[threadIdx.x % WARP];
+    const float4 k = reinterpret_cast<const float4 *>(rows[KEY])[threadIdx.x % WARP];
     float squares[2];
     for (unsigned part = QUERY; part <= KEY; part++) {
         squares[part] = shared.squares[part][0];
@@ -287,11 +310,12 @@ __device__ inline unit_factors find_factors(const delta_step &v, const step_memo
                         warp_sum(q.x * k.x + q.y * k.y + q.z * k.z + q.w * k.w)};
 }
 
-/* A column's change and result. Both products with the memory are those with what it held before: with S the
- * decayed memory, S' = S + key change^T and query^T S' = query^T S + (query key) change. */
+/* A column's change and result, of the group's token `kept`. Both products with the memory are those with
+ * what it held before: with S the decayed memory, S' = S + key change^T and query^T S' = query^T S + (query
+ * key) change. */
 template <unsigned SHARES>
-__device__ inline void change_column(unsigned column, float value, const unit_factors &unit, float *y,
-                                     step_memory<SHARES> &shared) {
+__device__ inline void change_column(unsigned kept, unsigned column, float value, const unit_factors &unit,
+                                     float *y, step_memory<SHARES> &shared) {
     using shape = step_shape<SHARES>;
     float recalled = 0, answered = 0;
 #pragma unroll
@@ -304,21 +328,21 @@ __device__ inline void change_column(unsigned column, float value, const unit_fa
         recalled += of_key;
         answered += of_query;
     }
-    const float decay = shared.decay;
-    const float change = (value - recalled * unit.key * decay) * shared.beta;
+    const float decay = shared.decays[kept];
+    const float change = (value - recalled * unit.key * decay) * shared.betas[kept];
     shared.change[column] = unit.key * change;
     store_in_first_block(y,
                          fmaf(unit.product * unit.key * unit.query, change, answered * unit.query * decay));
 }
 
 template <unsigned SHARES>
-__device__ inline void update(float4 *memory, const step_memory<SHARES> &shared) {
+__device__ inline void update(float4 *memory, const float *keys, float decay,
+                              const step_memory<SHARES> &shared) {
     using shape = step_shape<SHARES>;
     const float4 change = reinterpret_cast<const float4 *>(shared.change)[threadIdx.x % shape::COLUMN_LANES];
-    const float decay = shared.decay;
 #pragma unroll
     for (unsigned i = 0; i < shape::LOADS; i++) {
-        const float key = shared.rows[KEY][row_of<SHARES>(i / shape::EACH, i % shape::EACH)];
+        const float key = keys[row_of<SHARES>(i / shape::EACH, i % shape::EACH)];
         const float4 m = memory[i];
         memory[i] = float4{fmaf(key, change.x, m.x * decay), fmaf(key, change.y, m.y * decay),
                            fmaf(key, change.z, m.z * decay), fmaf(key, change.w, m.w * decay)};
