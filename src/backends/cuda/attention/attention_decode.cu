@@ -239,14 +239,14 @@ static __global__ void __launch_bounds__(SPAN_THREADS, BLOCKS_TOGETHER<FORM, APP
         *reinterpret_cast<decode_memory<SIZE> *>(memory + d.stages * STAGE_BYTES<FORM>);
     let_next_begin();
     fetch_parameters(d);
-    if (!d.appends) /* the kernel before this one wrote to the caches */
-        wait_for_earlier();
     count_rounds(d.a, decode_shape<SIZE>::KEYS, shared.rounds);
     const team_share share = share_of(d.a, shared.rounds);
     block_work work = {
         &d.a,     &shared.rounds, share.number, share.first_of(share.team), share.first_of(share.team + 1),
         d.appends};
     row_copies<SIZE, FORM> copies(work);
+    if (!d.appends) /* the kernel before this one wrote to the caches */
+        wait_for_earlier();
 #pragma unroll 1
     for (unsigned i = 0; i + 1 < d.stages; i++)
         copies.begin_next(memory, d.stages);

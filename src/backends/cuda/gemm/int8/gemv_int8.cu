@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * GEMV of up to 16 rows in 8 bits with packed 4-bit matrices, on Hopper, in equal runs (tile_runs.cuh). One
- * thread copies weights ahead of the kernels before, and rows; a fragment of 16 outputs has two warps, which
- * take stages in turns and multiply by their own tensor-core instruction (mma).
+ * thread copies weights, the first ones ahead of the kernels before, and one copies rows; a fragment of 16
+ * outputs has two warps, which take stages in turns and multiply by their own tensor-core instruction (mma).
  */
 #include "backends/cuda/gemm/dispatch.cuh"
 #include "backends/cuda/gemm/int8/pipeline.cuh"
@@ -14,7 +14,8 @@ enum {
     TURNS = 2, /* warps of a fragment */
     MULTIPLYING = TURNS * INT8_FRAGMENTS,
     COPYING = 2, /* one warp's thread weights, the other's rows */
-    STAGES = 6,  /* what is in flight: more would make the inputs late */
+    STAGES = 6,  /* what is in flight: more let some multiprocessors have memory's bandwidth before others */
+    EARLY_STAGES = 4, /* before the inputs are there: more would make them late */
     GEMV_INT8_THREADS = (MULTIPLYING + COPYING) * WARP,
 };
 
@@ -52,11 +53,15 @@ struct gemv_copier {
         });
     }
 
-    /* They do not wait for the kernel before this one. */
+    /* The first ones do not wait for the kernel before this one. */
     __device__ void copy_weights() {
+        static_assert((int)EARLY_STAGES < (int)STAGES, "the rest wait in stages of their own");
+        uint32_t number = 0;
         for_run([&](const int8_matrix &m, size_t first, uint32_t, uint32_t blocks) {
             uint8_t *stage = stages + pipeline.stage * Stage::BYTES;
             copy_barrier *full = &pipeline.full[pipeline.stage];
+            if (number++ == EARLY_STAGES)
+                wait_for_earlier();
             arrive_expecting(full, blocks * (INT8_CODE_BYTES + Stage::GROUP_BYTES));
             copy_bulk(stage, m.codes + first * INT8_CODE_BYTES, blocks * INT8_CODE_BYTES, full);
             copy_bulk(stage + Stage::GROUPS_AT, m.groups + first * Stage::GROUP_BYTES,
