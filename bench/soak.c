@@ -95,7 +95,10 @@ static bool is_equal_alone(soak *s, gumbel_session *session, const asked *a, uin
         snprintf(place, sizeof place, "%u of %u", i, o->count);
         if (next.finish)
             return report(a, answer, place, o->tokens[i], -1);
-        must(gumbel_next(session, &next, &error), &error);
+        if (gumbel_next(session, &next, &error) != GUMBEL_OK) {
+            fprintf(stderr, "alone: %s\n", error.message);
+            return report(a, answer, place, o->tokens[i], -1);
+        }
         if (next.token != o->tokens[i])
             return report(a, answer, place, o->tokens[i], next.token);
     }
@@ -121,7 +124,7 @@ static bool check_requests(soak *s, gumbel_session *session, uint32_t check, equ
             continue;
         if (!check_request(s, session, a, e))
             return false;
-        if (e->requests % PROGRESS == 0)
+        if (e->requests > 0 && e->requests % PROGRESS == 0)
             fprintf(stderr, "request %u of %u: equal so far\n", a->drawn.number, s->requests);
     }
     return true;

@@ -26,6 +26,7 @@ modules_of() {
     tests/cpu/* | tests/mlx/* | tests/fuzz/* | tests/sampler/*) echo "$1" | cut -d/ -f2 ;;
     tests/support/* | tests/data/* | *CMakeLists.txt | *.cmake | CMakePresets.json | include/* | models/*) echo all ;;
     examples/*) echo run ;;
+    bench/soak*) echo run cuda-emulated ;;
     packaging/*) echo server ;;
     src/*/* | tests/*/*) echo "$1" | cut -d/ -f2 ;;
     esac

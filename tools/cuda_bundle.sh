@@ -22,11 +22,11 @@ cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DGUMBEL_CUDA=ON -DGU
     -DCMAKE_CUDA_ARCHITECTURES="$architectures" -DGUMBEL_TEST_DATA=data -DGUMBEL_TEST_MODELS=models
 targets=$(ninja -C "$build" -t targets all | sed -n 's/^\(test_cuda_[a-z0-9_]*\): phony$/\1/p')
 # shellcheck disable=SC2086 # a list of words
-ninja -C "$build" gumbel-program bench_cuda_products bench_cuda_sampler $targets
+ninja -C "$build" gumbel-program bench_cuda_products bench_cuda_sampler bench_soak $targets
 
 rm -rf "$bundle"
 mkdir -p "$bundle/bin" "$bundle/lib" "$bundle/data/export"
-cp "$build/src/cli/gumbel" "$build"/bench/bench_cuda_* "$bundle/bin/"
+cp "$build/src/cli/gumbel" "$build"/bench/bench_cuda_* "$build/bench/bench_soak" "$bundle/bin/"
 for test in $targets; do
     cp "$build/tests/cuda/$test" "$bundle/bin/"
 done
