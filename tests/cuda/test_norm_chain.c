@@ -156,20 +156,38 @@ static void same_bits_as_alone(void **unused) {
 
 enum { MOST_PRODUCTS = 2 };
 
-/* One row of a chain of an addition and a norm, and matrices that it meets. */
+/* How rows are also rounded to 8 bits. */
+typedef enum rounding { NOT_ROUNDED, BY_GROUPS, BY_ROWS } rounding;
+
+/* Rows of a chain of an addition and a norm, and matrices that they meet. */
 typedef struct product_case {
-    uint32_t width, count, outputs[MOST_PRODUCTS];
+    uint32_t rows, width, count, outputs[MOST_PRODUCTS];
     gb_dtype dtype;
-    size_t group; /* the row is also rounded to 8 bits in groups of that many; 0: it is not */
+    rounding rounding;
+    uint32_t columns; /* of a group, or of a block of the rotation */
     bool is_supported;
 } product_case;
 
+/* Several rows have more outputs a block of threads, up to as many as it has warps, and maybe fewer in the
+ * last one. */
 static const product_case product_cases[] = {
-    {2048, 2, {256, 1}, GB_BF16, 64, true}, {2048, 2, {32, 32}, GB_BF16, 64, true},
-    {2048, 2, {7, 3}, GB_F16, 128, true},   {1104, 1, {5}, GB_F32, 0, true},
-    {1536, 2, {4, 9}, GB_F32, 32, true},    {5376, 2, {8, 4}, GB_BF16, 64, false},
-    {1024, 2, {8, 4}, GB_BF16, 64, false},
+    {1, 2048, 2, {256, 1}, GB_BF16, BY_GROUPS, 64, true},
+    {1, 2048, 2, {32, 32}, GB_BF16, BY_GROUPS, 64, true},
+    {1, 2048, 2, {7, 3}, GB_F16, BY_GROUPS, 128, true},
+    {1, 1104, 1, {5}, GB_F32, NOT_ROUNDED, 0, true},
+    {1, 1536, 2, {4, 9}, GB_F32, BY_GROUPS, 32, true},
+    {1, 5376, 2, {8, 4}, GB_BF16, BY_GROUPS, 64, false},
+    {1, 1024, 2, {8, 4}, GB_BF16, BY_GROUPS, 64, false},
+    {3, 2048, 2, {256, 1}, GB_BF16, BY_ROWS, 128, true},
+    {16, 2048, 2, {250, 3}, GB_BF16, BY_ROWS, 0, true},
+    {16, 1104, 2, {250, 3}, GB_F16, BY_ROWS, 16, true},
+    {2, 1536, 1, {5}, GB_F32, BY_GROUPS, 32, true},
+    {9, 2048, 2, {32, 32}, GB_BF16, NOT_ROUNDED, 0, true},
 };
+
+static size_t prepared_bytes(const product_case *c) {
+    return 8 * ((size_t)c->width + 32) * 3 * (c->rows + 7u);
+}
 
 static gb_cuda_tensor random_matrix(const product_case *c, uint32_t outputs, uint64_t *random) {
     const size_t count = (size_t)outputs * c->width;
@@ -187,22 +205,22 @@ static gb_cuda_tensor random_matrix(const product_case *c, uint32_t outputs, uin
     return result;
 }
 
-/* The results of the chain and of the products, and the row as it is prepared, in one launch or in one each.
- * Returns whether it could be one. */
+/* The results of the chain and of the products, and the rows as they are prepared, in one launch or in one
+ * each. Returns whether it could be one. */
 static bool run_products(const product_case *c, bool together, float *results, uint8_t *prepared) {
     uint64_t random = 21;
-    const size_t prepared_size = 8 * ((size_t)c->width + 32) * 3;
-    memset(prepared, 0, prepared_size);
+    memset(prepared, 0, prepared_bytes(c));
     gb_cuda_scratch scratch = {0};
-    void *const on_device = device_copy(prepared, prepared_size);
-    gb_cuda_tensor x = random_tensor(1, c->width, &random), other = random_tensor(1, c->width, &random),
+    void *const on_device = device_copy(prepared, prepared_bytes(c));
+    gb_cuda_tensor x = random_tensor(c->rows, c->width, &random),
+                   other = random_tensor(c->rows, c->width, &random),
                    weight = random_tensor(1, c->width, &random);
-    gb_cuda_tensor sum = device_tensor(GB_F32, NULL, 2, 1, c->width, 1), row = sum, matrices[MOST_PRODUCTS],
+    gb_cuda_tensor sum = device_tensor(GB_F32, NULL, 2, c->rows, c->width, 1),
+                   row = device_tensor(GB_F32, NULL, 2, c->rows, c->width, 1), matrices[MOST_PRODUCTS],
                    result[MOST_PRODUCTS];
     x.rank = other.rank = 2;
-    x.dims[1] = other.dims[1] = x.dims[0];
-    x.dims[0] = other.dims[0] = 1;
-    row = device_tensor(GB_F32, NULL, 2, 1, c->width, 1);
+    x.dims[0] = other.dims[0] = c->rows;
+    x.dims[1] = other.dims[1] = c->width;
     gb_cuda_call add = {.node = &nodes[ADD], .operands = {&x, &other}, .results = {&sum}},
                  norm = {.node = &nodes[NORM], .operands = {&sum, &weight}, .results = {&row}},
                  products[MOST_PRODUCTS] = {{0}};
@@ -210,11 +228,13 @@ static bool run_products(const product_case *c, bool together, float *results, u
     static const part parts[] = {ADD, NORM};
     norms_step step;
     add.scratch = norm.scratch = &scratch;
-    const gb_cuda_prepared epilogue = {GB_CUDA_BYTES_BY_GROUPS, (uint32_t)c->group, 0, &row, on_device};
-    norm.epilogue = c->group > 0 ? &epilogue : NULL;
+    const bool by_rows = c->rounding == BY_ROWS;
+    const gb_cuda_prepared epilogue = {by_rows ? GB_CUDA_BYTES_BY_LANES : GB_CUDA_BYTES_BY_GROUPS,
+                                       by_rows ? 0 : c->columns, by_rows ? c->columns : 0, &row, on_device};
+    norm.epilogue = c->rounding != NOT_ROUNDED ? &epilogue : NULL;
     for (uint32_t i = 0; i < c->count; i++) {
         matrices[i] = random_matrix(c, c->outputs[i], &random);
-        result[i] = device_tensor(GB_F32, NULL, 2, 1, c->outputs[i], 1);
+        result[i] = device_tensor(GB_F32, NULL, 2, c->rows, c->outputs[i], 1);
         products[i] =
             (gb_cuda_call){.operands = {&row, &matrices[i]}, .results = {&result[i]}, .scratch = &scratch};
     }
@@ -223,15 +243,15 @@ static bool run_products(const product_case *c, bool together, float *results, u
     if (!is_one)
         launch_apart(&step);
     fetch_tensor(&sum, results);
-    fetch_tensor(&row, results + c->width);
-    results += 2 * c->width;
+    fetch_tensor(&row, results + (size_t)c->rows * c->width);
+    results += 2 * (size_t)c->rows * c->width;
     for (uint32_t i = 0; i < c->count; i++) {
         fetch_tensor(&result[i], results);
-        results += c->outputs[i];
+        results += c->rows * c->outputs[i];
         free_on_device(&result[i]);
         free_on_device(&matrices[i]);
     }
-    assert_cuda(cudaMemcpy(prepared, on_device, prepared_size, cudaMemcpyDeviceToHost));
+    assert_cuda(cudaMemcpy(prepared, on_device, prepared_bytes(c), cudaMemcpyDeviceToHost));
     assert_cuda(cudaFree(on_device));
     gb_cuda_tensor *const rows[] = {&x, &other, &weight, &sum, &row};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
@@ -243,14 +263,14 @@ static void products_have_the_bits_that_they_have_alone(void **unused) {
     (void)unused;
     for (size_t i = 0; i < sizeof product_cases / sizeof *product_cases; i++) {
         const product_case *c = &product_cases[i];
-        const size_t count = 2 * c->width + 1024, prepared_size = 8 * ((size_t)c->width + 32) * 3;
+        const size_t count = c->rows * (2 * c->width + 1024);
         float *expected = calloc(count, sizeof *expected), *found = calloc(count, sizeof *found);
-        uint8_t *expected_row = calloc(1, prepared_size), *found_row = calloc(1, prepared_size);
+        uint8_t *expected_row = calloc(1, prepared_bytes(c)), *found_row = calloc(1, prepared_bytes(c));
         assert_true(expected && found && expected_row && found_row);
         run_products(c, false, expected, expected_row);
         assert_int_equal(run_products(c, true, found, found_row), c->is_supported);
         assert_memory_equal(expected, found, count * sizeof *found);
-        assert_memory_equal(expected_row, found_row, prepared_size);
+        assert_memory_equal(expected_row, found_row, prepared_bytes(c));
         free(expected);
         free(found);
         free(expected_row);

@@ -235,18 +235,41 @@ static void sources_have_the_same_kernels(void **unused) {
         const launch_list of_own[] = {printed_list(classes[0]), printed_list(classes[1])};
         program =
             export_random_program("qwen_long_rows.json", (gumbel_export_options){.quantize = recipes[r]});
+        uint32_t of_one_row = 0;
         for (int i = 0; i < 2; i++) {
             const launch_list list = printed_list(classes[i]);
-            /* Several rows' norms join the router's product where that is not quantized, too. */
-            const uint32_t norms = count_name(&list, "norm_chain") - count_name(&of_own[i], "norm_chain");
-            assert_true(i == 1 || norms == 0);
-            assert_true(list.count <= of_own[i].count + norms);
+            /* Norms join the small products of several rows as those of one, and quantized ones of one row
+             * alone. */
+            const uint32_t norms = count_name(&list, "norm_chain"),
+                           of_own_norms = count_name(&of_own[i], "norm_chain"),
+                           small = count_name(&list, "norm_gemv_small");
+            if (i == 0)
+                of_one_row = small;
+            assert_int_equal(small, of_one_row);
+            assert_int_equal(norms, i == 0
+                                        ? of_own_norms
+                                        : of_own_norms + count_name(&of_own[i], "norm_gemv_small") - small);
+            assert_true(list.count + of_own_norms <= of_own[i].count + norms);
             for (size_t k = 0; k < sizeof counted / sizeof *counted; k++)
                 assert_int_equal(count_name(&list, counted[k]), count_name(&of_own[i], counted[k]));
         }
         gumbel_program_close(program);
         program = own;
     }
+}
+
+/* The product behind norms that have small products beside it finds its rows rounded. */
+static void norms_of_several_rows_round_them(void **unused) {
+    (void)unused;
+    gumbel_program *const own = program;
+    program = export_random_program("qwen_tiles.json", (gumbel_export_options){.quantize = "int4"});
+    const launch_list few = printed_list("decode of 2 to 16 tokens");
+    assert_true(has_name(&few, "norm_gemv_small"));
+    for (uint32_t i = 0; i + 1 < few.count; i++)
+        if (strcmp(few.names[i], "norm_gemv_small") == 0)
+            assert_string_not_equal(few.names[i + 1], "round_rows");
+    gumbel_program_close(program);
+    program = own;
 }
 
 /* ---- Weights ------------------------------------------------------------------------------------------- */
@@ -497,6 +520,7 @@ int main(void) {
 #endif
         cmocka_unit_test(steps_launch_what_is_printed),
         cmocka_unit_test(sources_have_the_same_kernels),
+        cmocka_unit_test(norms_of_several_rows_round_them),
     };
     return cmocka_run_group_tests(tests, open_program, close_program);
 }

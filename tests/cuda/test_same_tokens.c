@@ -39,7 +39,7 @@ static const program_case programs[] = {
     {"gpt_oss_wide.json", "int4", NULL, 2e-4},
     {"small_groups.json", "int4-affine", "none", 0.03},
     {"qwen_groups.json", "int4-affine", "none", 0.03},
-    /* One row's norms and its router are one launch, its experts two. Prompts' inputs are not in 8 bits here.
+    /* Norms and a router are one launch, experts two. Prompts' inputs are not in 8 bits here.
      */
     {"qwen_long_rows.json", "int4-affine", "int8", 0.06},
     /* The shared expert's gate is one row of 8 bits. */

@@ -63,6 +63,7 @@ __device__ static void put_numbers(const token_numbers &numbers, step_memory<SHA
 /* Which of a group's tokens this warp finishes, if there are so many. */
 template <unsigned SHARES>
 __device__ static unsigned kept_by_warp() {
+    static_assert(step_shape<SHARES>::LAST_WARP + 1 >= MOST_KEPT, "a warp for each token of a group");
     return step_shape<SHARES>::LAST_WARP - threadIdx.x / WARP;
 }
 
@@ -239,11 +240,13 @@ static __global__ void __launch_bounds__(step_shape<SHARES>::THREADS, BLOCKS_AT_
     if (has.unit || has.value)
         mine.next = load_x(v, p.first, mine);
     wait_for_cluster();
-    if constexpr (!IS_SINGLE)
-        return walk(v, p, has, mine, memory, shared);
-    const step_group g = {p.first, p.end, 0};
-    step(v, p, g, has, p.first, mine, memory, shared);
-    leave(v, p, g, has, p.first, mine, memory, shared);
+    if constexpr (IS_SINGLE) {
+        const step_group g = {p.first, p.end, 0};
+        step(v, p, g, has, p.first, mine, memory, shared);
+        leave(v, p, g, has, p.first, mine, memory, shared);
+    } else {
+        walk(v, p, has, mine, memory, shared);
+    }
 }
 
 /* ---- Launching ----------------------------------------------------------------------------------------- */

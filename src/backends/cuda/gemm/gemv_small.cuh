@@ -11,7 +11,7 @@
 namespace gb_cuda {
 
 enum {
-    SMALL_OUTPUTS = 4, /* of a block */
+    SMALL_OUTPUTS = 4, /* of a block, at least */
     SMALL_FOURS = 16   /* of columns that a lane has in flight */
 };
 

@@ -117,7 +117,8 @@ bool gb_cuda_supports_norm_gemv(const gb_cuda_problem *problem) {
 /* A row in 8 bits, of which each block stores a part. */
 bool gb_cuda_norm_gemv_has_epilogue(const gb_cuda_problem *problem) {
     const gb_cuda_call *last = problem->parts[GB_NORMS_LAST];
-    return last->epilogue && gb_cuda_epilogue_rows(last).group > 0 &&
+    return gb_cuda_is_epilogue_of(problem, GB_NORMS_LAST) && last->epilogue &&
+           gb_cuda_epilogue_rows(last).group > 0 &&
            gb_cuda_epilogue_columns(last) == row_width(last->results[0]);
 }
 

@@ -18,7 +18,7 @@ static const gb_node *product_of(const gb_step *step) {
                                                    : NULL;
 }
 
-/* Whether kernels of a step have epilogues that store rows so: those that have whole rows round them. */
+/* Whether kernels of a step have epilogues that store rows so: those that have whole rows may round them. */
 static bool is_of_epilogues(const gb_cuda_prepared *prepared, const gb_step *step) {
     const gb_fused_kind kind = step->kind == GB_STEP_FUSED ? step->fused->kind : GB_FUSED_NONE;
     const bool has_whole_rows = kind == GB_FUSED_NORMS || kind == GB_FUSED_NORM_LINEARS ||

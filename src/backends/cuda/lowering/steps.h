@@ -66,10 +66,11 @@ void gb_cuda_gate_chain(const gb_cuda_problem *problem);
 bool gb_cuda_gated_has_epilogue(const gb_cuda_problem *problem);
 bool gb_cuda_supports_norms(const gb_cuda_problem *problem);
 void gb_cuda_norm_chain(const gb_cuda_problem *problem);
-bool gb_cuda_norms_have_epilogue(const gb_cuda_problem *problem);
+bool gb_cuda_norms_have_epilogue(const gb_cuda_problem *problem); /* of norm_gemv_small.cu, too */
 
-/* norm_gemv.cu, norm_gemv_int8.cu, norm_gemv_small.cu: norms and GEMVs of their last result for one token,
- * with quantized matrices, with those whose sums are exact, and with small ones that are not quantized. */
+/* norm_gemv.cu, norm_gemv_int8.cu, norm_gemv_small.cu: norms and GEMVs of their last result, for one token
+ * with quantized matrices and with those whose sums are exact, for up to 16 with small ones that are not
+ * quantized. */
 bool gb_cuda_supports_norm_gemv(const gb_cuda_problem *problem);
 bool gb_cuda_norm_gemv_has_epilogue(const gb_cuda_problem *problem);
 void gb_cuda_norm_gemv(const gb_cuda_problem *problem);

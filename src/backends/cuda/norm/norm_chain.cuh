@@ -23,7 +23,7 @@ struct norm_chain {
     gb_dtype scale_dtype;
     float *first_stored, *added_stored, *scaled_stored, *last_stored; /* or NULL */
     prepared_rows prepared;                                           /* of the last result */
-    row_rounding rounded; /* the same, by norm_chain.cu: one of the two, or none */
+    row_rounding rounded; /* the same as a whole: one of the two, or none */
     unsigned width;
 };
 
