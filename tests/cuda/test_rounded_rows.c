@@ -279,6 +279,97 @@ static void gates_round_wide_rows(void **state) {
     CHECK_ALL(cases, GB_FUSED_GATED);
 }
 
+/* ---- Many rows ----------------------------------------------------------------------------------------- */
+
+enum {
+    PERIOD = 24
+}; /* rows that are few to a kernel; eight, after which bytes are swizzled alike, divide it */
+
+static void repeat_rows(const gb_cuda_tensor *from, const gb_cuda_tensor *to, size_t width) {
+    const size_t rows = to->dims[0], bytes = width * sizeof(float);
+    for (size_t row = 0; row < rows; row++)
+        assert_cuda(cudaMemcpy((uint8_t *)to->data + row * bytes,
+                               (const uint8_t *)from->data + row % PERIOD * bytes, bytes,
+                               cudaMemcpyDeviceToDevice));
+}
+
+/* Each of `many` rows' bytes, its scale and its sum are those of the same row among few. */
+static void check_repeated_bytes(const rounding_step *few, const gb_cuda_prepared *of_few,
+                                 const rounding_step *many, const gb_cuda_prepared *of_many) {
+    enum { BLOCK = 128 };
+    const size_t rows = many->as_rows.dims[0], padded = (rows + 7) / 8 * 8,
+                 blocks = (many->as_rows.dims[1] + BLOCK - 1) / BLOCK,
+                 few_size = (size_t)gb_cuda_prepared_size(of_few),
+                 size = (size_t)gb_cuda_prepared_size(of_many);
+    uint8_t *expected = malloc(few_size), *found = malloc(size);
+    assert_true(expected && found);
+    assert_int_equal(few->as_rows.dims[0], PERIOD);
+    assert_cuda(cudaMemcpy(expected, of_few->data, few_size, cudaMemcpyDeviceToHost));
+    assert_cuda(cudaMemcpy(found, of_many->data, size, cudaMemcpyDeviceToHost));
+    for (size_t row = 0; row < rows; row++) {
+        const size_t like = row % PERIOD;
+        for (size_t block = 0; block < blocks; block++)
+            assert_memory_equal(found + (block * padded + row) * BLOCK,
+                                expected + (block * PERIOD + like) * BLOCK, BLOCK);
+        for (size_t part = 0; part < 2; part++) /* scales, sums */
+            assert_memory_equal(found + padded * blocks * BLOCK + (part * padded + row) * sizeof(float),
+                                expected + PERIOD * blocks * BLOCK + (part * PERIOD + like) * sizeof(float),
+                                sizeof(float));
+    }
+    free(expected);
+    free(found);
+}
+
+static void check_repeated_results(const rounding_step *few, const rounding_step *many, size_t width) {
+    const size_t rows = many->as_rows.dims[0];
+    float *expected = malloc(PERIOD * width * sizeof *expected),
+          *found = malloc(rows * width * sizeof *found);
+    assert_true(expected && found);
+    fetch_tensor(&few->result, expected);
+    fetch_tensor(&many->result, found);
+    for (size_t row = 0; row < rows; row++)
+        assert_memory_equal(found + row * width, expected + row % PERIOD * width, width * sizeof *found);
+    free(expected);
+    free(found);
+}
+
+/* Many rows, of which a multiprocessor has one after the other, as a few of them alone; rounded by their own
+ * launch, too. */
+static void check_many(size_t rows, size_t width, uint32_t rotation, gb_fused_kind kind) {
+    const gb_cuda_layout layout = GB_CUDA_BYTES_SWIZZLED;
+    const rounded_case of_few = {PERIOD, width, width, layout, rotation, true, true, 0},
+                       of_many = {rows, width, width, layout, rotation, true, true, 0};
+    rounding_step few, many;
+    make_step(&few, &of_few, kind);
+    make_step(&many, &of_many, kind);
+    repeat_rows(&few.x, &many.x, width);
+    if (kind == GB_FUSED_NORMS)
+        assert_cuda(
+            cudaMemcpy(many.other.data, few.other.data, width * sizeof(float), cudaMemcpyDeviceToDevice));
+    else
+        repeat_rows(&few.other, &many.other, width);
+    assert_true(launch_step(&few, true));
+    assert_true(launch_step(&many, true));
+    check_repeated_results(&few, &many, width);
+    check_repeated_bytes(&few, &few.rounded, &many, &many.rounded);
+    gb_cuda_prepared own = many.rounded;
+    own.data = zeros_on_device((size_t)gb_cuda_prepared_size(&own));
+    round_by_product(&many, &own);
+    check_repeated_bytes(&few, &few.rounded, &many, &own);
+    assert_cuda(cudaFree(own.data));
+    free_step(&few);
+    free_step(&many);
+}
+
+static void rounds_many_rows(void **state) {
+    (void)state;
+    check_many(823, 2048, 128, GB_FUSED_NORMS);
+    check_many(823, 5376, 256, GB_FUSED_NORMS);
+    check_many(823, 6216, 8, GB_FUSED_NORMS);
+    check_many(301, 21504, 256, GB_FUSED_GATED);
+    check_many(1333, 4136, 0, GB_FUSED_GATED);
+}
+
 /* A step prepares its last result alone: what a product reads of another part it prepares itself. */
 static void leaves_other_parts(void **state) {
     (void)state;
@@ -330,7 +421,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(norms_round_rows),       cmocka_unit_test(gates_round_rows),
         cmocka_unit_test(other_gates_round_rows), cmocka_unit_test(gates_round_wide_rows),
-        cmocka_unit_test(leaves_other_parts),     cmocka_unit_test(leaves_out_unread),
+        cmocka_unit_test(rounds_many_rows),       cmocka_unit_test(leaves_other_parts),
+        cmocka_unit_test(leaves_out_unread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -119,6 +119,17 @@ __device__ inline uint32_t odd_bytes(uint32_t first, uint32_t second) {
     return even_bytes(first >> 8, second >> 8);
 }
 
+/* sum + the products of four bytes of each */
+__device__ inline int32_t add_products_of_bytes(uint32_t a, uint32_t b, int32_t sum) {
+#if defined(__CUDA_ARCH__)
+    return __dp4a((int)a, (int)b, sum);
+#else
+    for (unsigned i = 0; i < 32; i += 8)
+        sum += (int8_t)(a >> i) * (int8_t)(b >> i);
+    return sum;
+#endif
+}
+
 /* d = a b + c of bytes, those of a unsigned: m16n8k32 with 32-bit sums. As with m16n8k16, but each word has
  * four columns of a or rows of b: 4t .. 4t + 3, and 4t + 16 .. in the second ones. */
 __device__ inline void multiply_add_bytes(int32_t d[4], const uint32_t a[4], uint32_t b0, uint32_t b1,

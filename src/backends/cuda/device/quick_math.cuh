@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Functions of backends/math.h with fewer instructions, for kernels that need no other one's bits. Their
- * arguments are in range, their errors those of float32.
+ * Functions of backends/math.h with fewer instructions, for kernels that need not have the CPU's bits. Their
+ * errors are those of float32.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_DEVICE_QUICK_MATH_CUH
 #define GUMBEL_BACKENDS_CUDA_DEVICE_QUICK_MATH_CUH
@@ -19,6 +19,33 @@ __device__ inline float approximate_reciprocal(float x) {
 #else
     return 1.0f / x;
 #endif
+}
+
+/* 2^x within two bits; where float32 has no normal number, 0 or infinity. */
+__device__ inline float approximate_exp2(float x) {
+#if defined(__CUDACC__)
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+#else
+    return exp2f(x);
+#endif
+}
+
+/* x / (1 + 2^y) */
+__device__ inline float logistic_product(float x, float y) {
+    return x * approximate_reciprocal(1.0f + approximate_exp2(y));
+}
+
+/* 1 / sqrt(x) within a bit, for finite x > 0. */
+__device__ inline float inverse_root(float x) {
+#if defined(__CUDACC__)
+    float y;
+    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+#else
+    const float y = 1.0f / sqrtf(x);
+#endif
+    return fmaf(fmaf(-(x * y), y, 1.0f) * 0.5f, y, y);
 }
 
 /* e^x for |x| <= 87; less is as -87, more as 87. As gb_exp_in_range, with products and sums rounded once. */

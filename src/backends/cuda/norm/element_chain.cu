@@ -133,8 +133,9 @@ __device__ static float function_of(const element_op &op, float x, float y) {
     case CHAIN_GELU:
         return gelu_tanh(x);
     case CHAIN_SILU:
-    case CHAIN_SIGMOID: /* they share the exponential's code */
-        return (op.kind == CHAIN_SILU ? x : 1.0f) / (1.0f + gb_exp(-x));
+        return silu(x);
+    case CHAIN_SIGMOID:
+        return sigmoid(x);
     case CHAIN_RELU_SQUARED:
         return relu_squared(x);
     case CHAIN_SOFTPLUS:

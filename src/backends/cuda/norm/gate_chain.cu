@@ -13,8 +13,11 @@ using namespace gb_cuda;
 enum {
     THREADS = 2 * WARP,
     MOST_GRID_Y = 65535,
-    FEW_ROWS = 16, /* which need many blocks */
-    ROW_PARTS = 3, /* of LANE_COLUMNS, that a thread has of a row that a block has */
+    FEW_ROWS = 16,  /* which need many blocks */
+    ROW_PARTS = 3,  /* of LANE_COLUMNS, that a thread has of a row that a block has */
+    MANY_PARTS = 6, /* the same where every multiprocessor has several rows: fewer threads compute what all of
+                     * a row need, and two blocks have room */
+    MANY_THREADS = 14 * WARP
 };
 
 /* y = activation(x) * other. Rows of the ops are cut into those of the product, which all blocks along the
@@ -77,25 +80,19 @@ static __global__ void __launch_bounds__(THREADS) run_gate_chain(GB_GRID_CONSTAN
 template <chain_kind KIND, int PARTS, int SHARES>
 __device__ static void compute_parts(const gate &g, unsigned number, row_part<LANE_COLUMNS> x[PARTS]) {
     const unsigned row = number / g.parts, first = number % g.parts * g.columns;
-    row_part<LANE_COLUMNS> other[PARTS] = {};
 #pragma unroll
     for (unsigned i = 0; i < PARTS; i++) {
         const unsigned column = part_column<LANE_COLUMNS, SHARES>(i);
+        row_part<LANE_COLUMNS> other = {};
         if (column >= g.columns)
             continue;
         x[i].load(g.x.data + row * g.x.stride, place_of(g.x, first + column));
         if (has_other<KIND>())
-            other[i].load(g.other.data + row * g.other.stride, place_of(g.other, first + column));
-    }
-#pragma unroll
-    for (unsigned i = 0; i < PARTS; i++) {
-        const unsigned column = part_column<LANE_COLUMNS, SHARES>(i);
-        if (column >= g.columns)
-            continue;
-        add_biases<KIND, LANE_COLUMNS>(g.clamped, number, g.columns, column, x[i].v, other[i].v);
+            other.load(g.other.data + row * g.other.stride, place_of(g.other, first + column));
+        add_biases<KIND, LANE_COLUMNS>(g.clamped, number, g.columns, column, x[i].v, other.v);
 #pragma unroll
         for (unsigned j = 0; j < LANE_COLUMNS; j++)
-            x[i].v[j] = gate_value<KIND>(g.clamped, x[i].v[j], other[i].v[j]);
+            x[i].v[j] = gate_value<KIND>(g.clamped, x[i].v[j], other.v[j]);
         if (g.stored)
             x[i].store(g.stored + (size_t)number * g.columns, column);
     }
@@ -103,7 +100,9 @@ __device__ static void compute_parts(const gate &g, unsigned number, row_part<LA
 
 /* Grid: [rows of the product, shares of each]. */
 template <chain_kind KIND, int PARTS, int SHARES>
-static __global__ void __launch_bounds__(ROUND_WARPS *WARP) run_gate_rows(GB_GRID_CONSTANT gate_chain c) {
+static __global__ void __launch_bounds__(PARTS == MANY_PARTS ? MANY_THREADS : ROUND_WARPS * WARP,
+                                         PARTS == MANY_PARTS ? 2 : 1)
+    run_gate_rows(GB_GRID_CONSTANT gate_chain c) {
     const unsigned number = blockIdx.x / SHARES;
     row_part<LANE_COLUMNS> x[PARTS] = {};
     let_next_begin();
@@ -199,7 +198,12 @@ static unsigned shares_of(const gate_chain &c) {
 
 /* Parts of a row that a thread has: few rows leave the device to more threads, which are done sooner. */
 static unsigned parts_of_thread(const gate_chain &c) {
-    const bool has_few = c.rows * c.of.parts <= gb_cuda_find_facts()->multiprocessors;
+    enum { WIDE = 4096, SEVERAL = 2 };
+    const unsigned rows = c.rows * c.of.parts, multiprocessors = gb_cuda_find_facts()->multiprocessors;
+    const bool has_few = rows <= multiprocessors;
+    if (rows >= SEVERAL * multiprocessors && c.of.columns >= WIDE &&
+        c.of.columns <= (unsigned)MANY_PARTS * MANY_THREADS * LANE_COLUMNS)
+        return MANY_PARTS;
     return has_few && c.of.columns <= (unsigned)ROUND_WARPS * WARP_COLUMNS ? 1 : (unsigned)ROW_PARTS;
 }
 
@@ -218,9 +222,10 @@ static void launch_rows(const gate_chain &c, const gb_cuda_call *call) {
                      blocks < e->row_blocks ? blocks : e->row_blocks, threads, 0, c);
     else
         add_clusters(call->launches, shares, "gate_rows",
-                     shares > 1   ? run_gate_rows<KIND, 1, ROW_SHARES>
-                     : parts == 1 ? run_gate_rows<KIND, 1, 1>
-                                  : run_gate_rows<KIND, ROW_PARTS, 1>,
+                     shares > 1            ? run_gate_rows<KIND, 1, ROW_SHARES>
+                     : parts == 1          ? run_gate_rows<KIND, 1, 1>
+                     : parts == MANY_PARTS ? run_gate_rows<KIND, MANY_PARTS, 1>
+                                           : run_gate_rows<KIND, ROW_PARTS, 1>,
                      blocks, threads, 0, c);
 }
 

@@ -59,6 +59,29 @@ struct whole_row {
     }
 };
 
+/* A block with as many threads as one of several rounds needs. */
+template <int OF_ROUNDS>
+struct row_in_rounds {
+    static constexpr int ROUNDS = OF_ROUNDS;
+    unsigned count; /* of warps that a block has which has the row in one round */
+
+    __device__ unsigned warps() const {
+        return count;
+    }
+
+    __device__ unsigned warp(int round) const {
+        return threadIdx.x / WARP + (unsigned)round * (blockDim.x / WARP);
+    }
+
+    __device__ bool has(int round) const {
+        return warp(round) < count;
+    }
+
+    __device__ void meet() const {
+        __syncthreads();
+    }
+};
+
 /* Which of the blocks that have the same row this one is: each stores and prepares a part of it. */
 struct row_share {
     unsigned block, blocks;

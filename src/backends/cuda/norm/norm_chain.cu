@@ -8,6 +8,8 @@
 
 using namespace gb_cuda;
 
+enum { MANY_ROUNDS = 2 };
+
 /* Grid: [rows, blocks that share a row]. */
 template <int EACH, typename Element>
 static __global__ void __launch_bounds__(NORM_THREADS) run_norm_chain(GB_GRID_CONSTANT norm_chain c) {
@@ -19,6 +21,20 @@ static __global__ void __launch_bounds__(NORM_THREADS) run_norm_chain(GB_GRID_CO
     if (c.rounded.is_there())
         round_parts<EACH, 1>(c.rounded, blockIdx.x, c.width, &row,
                              share.is_mine(threadIdx.x / WARP, blockDim.x / WARP), share.block == 0);
+}
+
+/* The same of many rows: with fewer threads, what all of them compute of a row is computed less often.
+ * warps: that have a row in one round. Grid: rows. */
+template <int EACH, typename Element>
+static __global__ void __launch_bounds__(NORM_THREADS / MANY_ROUNDS)
+    run_norm_rows(GB_GRID_CONSTANT norm_chain c, unsigned warps) {
+    __shared__ float partial[2][WARP];
+    let_next_begin();
+    const row_in_rounds<MANY_ROUNDS> block = {warps};
+    row_part<EACH> row[MANY_ROUNDS];
+    run_chain_row<EACH, Element>(c, blockIdx.x, block, row_share{0, 1}, partial, row);
+    if (c.rounded.is_there())
+        round_parts<EACH, MANY_ROUNDS>(c.rounded, blockIdx.x, c.width, row, true, true);
 }
 
 /* ---- From a step to a chain ---------------------------------------------------------------------------- */
@@ -54,8 +70,19 @@ norm_chain gb_cuda_norm_chain_of(const gb_cuda_problem *problem) {
 
 /* ---- Launching ----------------------------------------------------------------------------------------- */
 
+/* Whether there are several rows for every multiprocessor. */
+static bool has_many_rows(const norm_chain &c, unsigned rows) {
+    return rows >= 2 * gb_cuda_find_facts()->multiprocessors && !c.prepared.is_there();
+}
+
 template <typename Element>
 static void launch(const norm_chain &c, unsigned rows, gb_cuda_launch_list *launches) {
+    if (has_many_rows(c, rows)) {
+        auto of_many = norm_piece(c.width) == 4 ? run_norm_rows<4, Element> : run_norm_rows<8, Element>;
+        const unsigned warps = threads_of_row(c.width) / WARP;
+        return add_launch(launches, "norm_chain", of_many, rows, blocks_for(warps, MANY_ROUNDS) * WARP, 0, c,
+                          warps);
+    }
     auto kernel = norm_piece(c.width) == 4 ? run_norm_chain<4, Element> : run_norm_chain<8, Element>;
     const dim3 grid(rows, blocks_of_row(c.prepared, rows, c.width));
     add_launch(launches, "norm_chain", kernel, grid, threads_of_row(c.width),

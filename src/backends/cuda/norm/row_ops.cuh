@@ -6,31 +6,33 @@
 #ifndef GUMBEL_BACKENDS_CUDA_NORM_ROW_OPS_CUH
 #define GUMBEL_BACKENDS_CUDA_NORM_ROW_OPS_CUH
 
-#include "backends/cuda/device/device.cuh"
+#include "backends/cuda/device/quick_math.cuh"
 
 namespace gb_cuda {
 
 /* Norms of longer rows are a block's, of NORM_THREADS; those of others a warp's. */
 enum { LONGEST_WARP_ROW = 1024, NORM_THREADS = 1024 };
 
+constexpr float LOG2_E = 0x1.715476p+0f;
+
+/* x / 2 * (1 + tanh(u)) = x / (1 + e^-2u) with u = sqrt(2 / pi) * (x + 0.044715 x^3). */
 __device__ inline float gelu_tanh(float x) {
-    const float sqrt_2_over_pi = 0x1.988454p-1f;
-    const float inner = sqrt_2_over_pi * (x + 0.044715f * (x * x * x));
-    return 0.5f * x * (1.0f + gb_tanh(inner));
+    constexpr float of_x = -0x1.988454p+0f * LOG2_E, of_cube = 0.044715f * of_x;
+    return logistic_product(x, x * fmaf(x * x, of_cube, of_x));
 }
 
 __device__ inline float silu(float x) {
-    return x / (1.0f + gb_exp(-x));
+    return logistic_product(x, -LOG2_E * x);
 }
 
 __device__ inline float clamped_swiglu(float gate, float up, float alpha, float limit) {
     const float g = gate > limit ? limit : gate, below = up > limit ? limit : up;
     const float u = below < -limit ? -limit : below;
-    return g / (1.0f + gb_exp(-(alpha * g))) * (u + 1.0f);
+    return logistic_product(g, -LOG2_E * (alpha * g)) * (u + 1.0f);
 }
 
 __device__ inline float sigmoid(float x) {
-    return 1.0f / (1.0f + gb_exp(-x));
+    return logistic_product(1.0f, -LOG2_E * x);
 }
 
 __device__ inline float relu_squared(float x) {
@@ -52,12 +54,12 @@ __device__ inline float delta_decay(float x, float a_log, float bias) {
     return gb_exp(delta_log_decay(x, a_log, bias));
 }
 
-/* y = x * factor * (weight_offset + weight); factor = scale / sqrt(sum of squares / divisor + epsilon). */
+/* y = x * factor * (weight_offset + weight); factor = scale / sqrt(sum of squares * share + epsilon). */
 struct normalization {
     const void *weight; /* or NULL */
     gb_dtype dtype;
     size_t size;
-    float divisor, epsilon, scale, weight_offset;
+    float share, epsilon, scale, weight_offset; /* share: of a square in the mean, or 1 */
 };
 
 /* That of a call of rms_norm or l2_normalize. */
@@ -68,7 +70,7 @@ inline normalization normalization_of(const gb_cuda_call *call) {
     n.size = x->dims[x->rank - 1];
     n.weight = is_mean && weight ? weight->data : nullptr;
     n.dtype = n.weight ? weight->dtype : GB_F32;
-    n.divisor = is_mean ? (float)n.size : 1.0f;
+    n.share = is_mean ? 1.0f / (float)n.size : 1.0f;
     n.epsilon = (float)gb_node_float(call->node, GB_ATTRIBUTE_EPSILON);
     n.scale = is_mean ? 1.0f : (float)gb_node_float(call->node, GB_ATTRIBUTE_SCALE);
     n.weight_offset = is_mean ? (float)gb_node_float(call->node, GB_ATTRIBUTE_WEIGHT_OFFSET) : 0.0f;
@@ -76,7 +78,7 @@ inline normalization normalization_of(const gb_cuda_call *call) {
 }
 
 __device__ inline float norm_factor(const normalization &n, float sum_of_squares) {
-    return n.scale / sqrtf(sum_of_squares / n.divisor + n.epsilon);
+    return n.scale * inverse_root(fmaf(sum_of_squares, n.share, n.epsilon));
 }
 
 /* The sum of squares of a long row, in every thread of a block of whole warps. A thread adds every

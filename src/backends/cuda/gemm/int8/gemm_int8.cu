@@ -45,16 +45,6 @@ __device__ static void load_integers(const integer_matrix &m, size_t row, size_t
 
 /* ---- Products ------------------------------------------------------------------------------------------ */
 
-__device__ static int32_t add_products(uint32_t a, uint32_t b, int32_t sum) {
-#if defined(__CUDA_ARCH__)
-    return __dp4a((int)a, (int)b, sum);
-#else
-    for (unsigned i = 0; i < 32; i += 8)
-        sum += (int8_t)(a >> i) * (int8_t)(b >> i);
-    return sum;
-#endif
-}
-
 /* Grid: [tiles of rows, tiles of outputs]. */
 static __global__ void __launch_bounds__(INT8_WARPS *WARP)
     run_gemm_int8(integer_matrix m, int8_rows x, row_lists lists, unsigned tile_rows, float *__restrict__ y) {
@@ -73,7 +63,8 @@ static __global__ void __launch_bounds__(INT8_WARPS *WARP)
             for (unsigned odd = 0; odd < 2 && rows.first + i < rows.end; odd++) {
                 const size_t row = (size_t)(rows.first + i) / lists.x_reuse;
                 const uint8_t *codes = int8_quarter(x, row, quarter, odd);
-                sums[i] = add_products(*reinterpret_cast<const uint32_t *>(codes), integers[odd], sums[i]);
+                sums[i] =
+                    add_products_of_bytes(*reinterpret_cast<const uint32_t *>(codes), integers[odd], sums[i]);
             }
     }
     for (int i = 0; i < INT8_ROWS && rows.first + i < rows.end; i++) {

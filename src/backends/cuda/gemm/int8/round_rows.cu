@@ -9,7 +9,7 @@
 
 using namespace gb_cuda;
 
-enum { KEPT = 3 /* times a lane's columns */ };
+enum { KEPT = 4 /* times a lane's columns */ };
 
 struct rounding {
     const float *x; /* [rows, columns] */
@@ -95,8 +95,11 @@ uint64_t gb_cuda_int8_rows_bytes(uint64_t rows, uint64_t columns) {
     return padded(rows, 8) * (padded(columns, INT8_BLOCK) + sizeof(float) + sizeof(int32_t));
 }
 
-static unsigned choose_warps(size_t columns, unsigned shares) {
-    const unsigned warps = blocks_for(columns, WARP_COLUMNS * shares);
+/* Where there are rows for all multiprocessors, fewer warps with as much in registers as a lane keeps: what
+ * all lanes compute of a row is computed less often. */
+static unsigned choose_warps(size_t rows, size_t columns, unsigned shares) {
+    const size_t of_warp = rows > gb_cuda_find_facts()->multiprocessors ? KEPT * WARP_COLUMNS : WARP_COLUMNS;
+    const unsigned warps = blocks_for(columns, of_warp * shares);
     return warps < ROUND_WARPS ? warps : (unsigned)ROUND_WARPS;
 }
 
@@ -133,7 +136,7 @@ int8_rows gb_cuda_round_rows(const gb_cuda_call *product) {
     if (product->prepares_input)
         add_clusters(product->launches, shares, "round_rows",
                      shares > 1 ? run_round_rows<ROW_SHARES> : run_round_rows<1>, rows * shares,
-                     choose_warps(r.columns, shares) * WARP, 0, r);
+                     choose_warps(rows, r.columns, shares) * WARP, 0, r);
     return r.how.to;
 }
 
