@@ -4,8 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+static bool is_of_word(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+/* strspn makes a table at each call, which was half of a program's verification. */
 static size_t word_length(const char *text) {
-    return strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+    size_t length = 0;
+    while (is_of_word(text[length]))
+        length++;
+    return length;
 }
 
 static bool is_word(const char *text, size_t length, const char *word) {
@@ -13,7 +21,9 @@ static bool is_word(const char *text, size_t length, const char *word) {
 }
 
 static const char *skip_spaces(const char *text) {
-    return text + strspn(text, " ");
+    while (*text == ' ')
+        text++;
+    return text;
 }
 
 static bool parse_kind(const char *text, size_t length, gb_type_pattern *pattern) {

@@ -91,15 +91,17 @@ static void begin(talk *t, const family *f, uint32_t chunk) {
     assert_ok(gumbel_conversation_set_chat(t->conversation, &chat, &error), &error);
 }
 
-/* Asks a question that makes the prompt so many tokens long; each letter of it is one. */
+/* Asks a question that makes the prompt so many tokens long; each letter of it is one, but for a few. */
 static void ask_at_length(talk *t, size_t length) {
     char question[LONGEST + 1] = "?";
-    for (size_t letters = 1; letters < LONGEST; letters++) {
+    for (size_t letters = 1; letters < LONGEST;) {
         add(t, "user", question);
         assert_ok(gumbel_conversation_prompt(t->conversation, NULL, 0, &t->turn, &error), &error);
         if (t->turn.count >= length)
             break;
         gumbel_conversation_truncate(t->conversation, 0);
+        letters += length - t->turn.count;
+        assert_true(letters < sizeof question);
         memset(question, '?', letters);
     }
     assert_int_equal(t->turn.count, length);

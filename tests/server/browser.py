@@ -14,11 +14,11 @@ ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 
 
 class Browser:
-    def __init__(self, width=1200, height=800):
+    def __init__(self):
         self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)  # Chromium leaves its files
         self.base = f"http://127.0.0.1:{self.start()}"
         options = {"args": ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-                            f"--window-size={width},{height}"]}
+                            "--window-size=1200,800"]}
         session = self.call("POST", "/session", {"capabilities": {"alwaysMatch": {
             "goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}}})
         self.base += "/session/" + session["sessionId"]
@@ -86,6 +86,20 @@ class Browser:
 
     def to_window(self, handle):
         self.call("POST", "/window", {"handle": handle})
+
+    def begin_anew(self, origin, width=1200, height=800):
+        """As if it had just been started: one new tab, and nothing of the origin is kept."""
+        others = self.windows()
+        self.new_window()
+        tab = self.window()
+        for other in others:
+            self.to_window(other)
+            self.call("DELETE", "/window")
+        self.to_window(tab)
+        self.call("POST", "/window/rect", {"width": width, "height": height})
+        self.cdp("Storage.clearDataForOrigin", origin=origin, storageTypes="all")
+        self.cdp("Network.clearBrowserCache")
+        self.log()
 
     def element(self, selector):
         return self.call("POST", "/element", {"using": "css selector", "value": selector})[ELEMENT]

@@ -57,20 +57,22 @@ class Page(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.server = Server(*cls.OPTIONS, program=cls.PROGRAM)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.server.__exit__()
+        cls.addClassCleanup(cls.server.__exit__)
+        cls.browser = Browser()  # one for all tests: to start it takes as long as most of them
+        cls.addClassCleanup(cls.browser.__exit__)
 
     def picture(self, browser, name):
         folder = os.environ.get("GUMBEL_SCREENSHOTS")
         if folder:
             browser.picture(os.path.join(folder, name + ".png"))
 
-    def open(self, server=None, **more):
-        browser = Browser(**more)
-        self.addCleanup(browser.__exit__)
-        browser.open((server or self.server).url + "/")
+    def open(self, server=None, quota=None, **size):
+        """The page as a browser has it that was never there."""
+        browser, url = self.browser, (server or self.server).url
+        browser.begin_anew(url, **size)
+        if quota:
+            browser.cdp("Storage.overrideQuotaForOrigin", origin=url, quotaSize=quota)
+        browser.open(url + "/")
         self.ready(browser)
         return browser
 

@@ -4,7 +4,6 @@
 import json
 import unittest
 
-from browser import Browser
 from page import ENTER, ESCAPE, LAST, ROW, Page, letters
 
 OTHER = "Who has a goat?"
@@ -138,16 +137,8 @@ class Kept(Page):
         browser.click("#halt")
         browser.wait(f"{ROW}.textContent.includes('the page was closed')")
 
-    def open_with_storage(self, size):
-        browser = Browser()
-        self.addCleanup(browser.__exit__)
-        browser.cdp("Storage.overrideQuotaForOrigin", origin=self.server.url, quotaSize=size)
-        browser.open(self.server.url + "/")
-        self.ready(browser)
-        return browser
-
     def test_full_storage(self):
-        browser = self.open_with_storage(1)
+        browser = self.open(quota=1)
         self.ask(browser, FIRST)
         browser.wait("document.getElementById('notices').textContent.includes('storage is full')")
         self.picture(browser, "full-storage")
@@ -161,7 +152,7 @@ class Kept(Page):
 
     def test_full_storage_gets_room(self):
         """Deleting is written though nothing else can be."""
-        browser = self.open_with_storage(50000)
+        browser = self.open(quota=50000)
         self.ask(browser, FIRST)
         browser.click("#new")
         browser.run("const box = document.getElementById('text'); box.value = 'goat '.repeat(12000); box.oninput()")
@@ -199,7 +190,8 @@ class Kept(Page):
         self.set(browser, "max_tokens", "20")
         text = "A line of some forty characters to read. " * 10
         for _ in range(12):
-            self.ask(browser, text)
+            browser.run("document.getElementById('text').value = arguments[0]", text)  # keys take a second
+            self.ask(browser, "")
         written = json.dumps([self.stored(browser, "conversations"), self.stored(browser, "messages")])
         said = sum(len(turn) for turn in self.turns(browser))
         self.assertLess(len(written), said + 24 * 400)

@@ -91,13 +91,15 @@ static bool is_held_apart(const search *wanted, const char *keyword, const json_
 
 /* ---- All of them --------------------------------------------------------------------------------------- */
 
+/* left: what the way has left to others, and the branches before this one. */
 static bool follow_branch(const search *wanted, const gb_way *at, const json_t *branches, size_t index,
-                          bool is_apart) {
+                          bool is_apart, const gb_terms *left) {
     gb_way taken;
     bool is_followed = gb_way_take(wanted->reader, at, branches, index, &taken) &&
                        (!is_apart || leave_out_others(wanted->reader, at, branches, index, &taken));
-    for (size_t i = 0; is_followed && i < index; i++)
-        is_followed = gb_way_leave(wanted->reader, &taken, json_array_get(branches, i));
+    gb_terms_free(&taken.left);
+    if (!gb_terms_add_all(&taken.left, left))
+        is_followed = gb_schema_no_memory(wanted->reader);
     is_followed = is_followed && follow(wanted, &taken);
     gb_way_free(&taken);
     return is_followed;
@@ -107,6 +109,19 @@ static bool follow_branch(const search *wanted, const gb_way *at, const json_t *
 static bool is_dead(const search *wanted, const gb_way *at) {
     return at->impossible || gb_types_of(wanted->reader, &at->terms) == 0 ||
            (at->chosen.count > 0 && gb_is_impossible(wanted->reader, &at->terms, wanted->look > 0));
+}
+
+static bool follow_branches(const search *wanted, const gb_way *at, const json_t *branches, bool is_apart) {
+    gb_terms left = {0};
+    bool is_followed = gb_terms_add_all(&left, &at->left) || gb_schema_no_memory(wanted->reader);
+    for (size_t i = 0; is_followed && i < json_array_size(branches); i++) {
+        is_followed = follow_branch(wanted, at, branches, i, is_apart, &left) &&
+                      gb_way_leave(wanted->reader, &left, json_array_get(branches, i));
+        if (wanted->is_any && wanted->alternatives->count > 0)
+            break;
+    }
+    gb_terms_free(&left);
+    return is_followed;
 }
 
 /* Follows the way to its ends. */
@@ -125,13 +140,7 @@ static bool follow(const search *wanted, gb_way *at) {
         return add_alternative(wanted, at);
     if (json_array_size(branches) == 0)
         return gb_schema_fail(reader, schema, keyword, GUMBEL_ERROR_FORMAT, "expected at least one schema");
-    const bool is_apart = is_held_apart(wanted, keyword, branches);
-    for (size_t i = 0; i < json_array_size(branches); i++)
-        if (!follow_branch(wanted, at, branches, i, is_apart))
-            return false;
-        else if (wanted->is_any && wanted->alternatives->count > 0)
-            break;
-    return true;
+    return follow_branches(wanted, at, branches, is_held_apart(wanted, keyword, branches));
 }
 
 static bool start(const search *wanted, const gb_terms *terms) {

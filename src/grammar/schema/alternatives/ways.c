@@ -52,9 +52,9 @@ bool gb_way_add(gb_schema_reader *reader, gb_way *at, const json_t *schema) {
     return !gb_schema_failed(reader);
 }
 
-bool gb_way_leave(gb_schema_reader *reader, gb_way *at, const json_t *branch) {
+bool gb_way_leave(gb_schema_reader *reader, gb_terms *left, const json_t *branch) {
     const json_t *schema = gb_target(reader, branch);
-    if (schema && json_is_object(schema) && !gb_terms_add(&at->left, schema))
+    if (schema && json_is_object(schema) && !gb_terms_add(left, schema))
         gb_schema_no_memory(reader);
     return !gb_schema_failed(reader);
 }

@@ -32,7 +32,7 @@ const json_t *gb_way_choice(gb_schema_reader *reader, const gb_way *way, const j
 bool gb_way_take(gb_schema_reader *reader, const gb_way *from, const json_t *branches, size_t index,
                  gb_way *taken);
 
-/* Leaves to another way what has the branch as well. False on an error. */
-bool gb_way_leave(gb_schema_reader *reader, gb_way *way, const json_t *branch);
+/* Adds the branch to what is left to another way. False on an error. */
+bool gb_way_leave(gb_schema_reader *reader, gb_terms *left, const json_t *branch);
 
 #endif

@@ -22,7 +22,20 @@ bool gb_terms_add(gb_terms *terms, const json_t *schema) {
     return true;
 }
 
+/* All at once where nothing is there: none of them stands twice. */
+static bool copy_all(gb_terms *to, const gb_terms *from) {
+    if (from->count == 0)
+        return true;
+    if (!gb_grow((void **)&to->items, &to->capacity, from->count, sizeof *to->items))
+        return false;
+    memcpy(to->items, from->items, from->count * sizeof *to->items);
+    to->count = from->count;
+    return true;
+}
+
 bool gb_terms_add_all(gb_terms *terms, const gb_terms *added) {
+    if (terms->count == 0)
+        return copy_all(terms, added);
     for (size_t i = 0; i < added->count; i++)
         if (!gb_terms_add(terms, added->items[i]))
             return false;
