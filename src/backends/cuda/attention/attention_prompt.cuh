@@ -157,19 +157,20 @@ __device__ inline void rotate_sums(unsigned rotation, float y[COLUMNS / 2]) {
         y[i] *= scale;
 }
 
-/* y / divisor of a query of the lane, COLUMNS elements from `column` on; r: which of its two. */
+/* y / divisor, within a bit, of a query of the lane, COLUMNS elements from `column` on; r: which of its two. */
 template <unsigned COLUMNS>
 __device__ inline void store_query(const attention &a, const query_place &p, unsigned column, unsigned r,
                                    float divisor, const float *y) {
     if (!p.is_there)
         return;
+    const float inverse = 1.0f / divisor;
+    float *const row = a.y + place_of_element(a, p.token, p.head, 0);
 #pragma unroll
     for (unsigned i = 0; i < COLUMNS / 8; i++) {
         const unsigned e = column + i * 8 + threadIdx.x % 4 * 2;
-        if (!is_own_half(a, p.head, e))
-            continue;
-        float2 *to = reinterpret_cast<float2 *>(a.y + place_of_element(a, p.token, p.head, e));
-        *to = float2{y[i * 4 + 2 * r] / divisor, y[i * 4 + 2 * r + 1] / divisor};
+        if (is_own_half(a, p.head, e))
+            *reinterpret_cast<float2 *>(row + (e & (a.head_size - 1))) =
+                float2{y[i * 4 + 2 * r] * inverse, y[i * 4 + 2 * r + 1] * inverse};
     }
 }
 

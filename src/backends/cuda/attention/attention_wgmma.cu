@@ -165,7 +165,7 @@ template <unsigned SIZE>
 __device__ static void load_queries(const attention &a, const query_tile &t, warpgroup_memory<SIZE> &shared) {
     constexpr unsigned ACROSS = SIZE / 8, AT_ONCE = MULTIPLIERS * WARPGROUP / ACROSS;
     const unsigned e = threadIdx.x % ACROSS * 8, first = (threadIdx.x - WARPGROUP) / ACROSS;
-#pragma unroll 8
+#pragma unroll 16
     for (unsigned i = 0; i < warpgroup_shape<SIZE>::ROWS / AT_ONCE; i++) {
         const unsigned row = first + i * AT_ONCE;
         const query_place p = place_of(t, row);
