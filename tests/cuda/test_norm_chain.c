@@ -3,6 +3,7 @@
  * Norms around a residual on long rows, in one launch: the bits are those of the ops' own kernels, and the
  * epilogue stores prepared rows.
  */
+#include "backends/cuda/runtime/facts.h"
 #include "cuda/launching.h"
 #include "cuda/prepared_pairs.h"
 
@@ -33,6 +34,30 @@ static gb_cuda_tensor random_tensor(uint32_t rows, uint32_t width, uint64_t *ran
         values[i] = next_float(random);
     gb_cuda_tensor result = rows == 1 ? device_tensor(GB_F32, values, 1, width, 1, 1)
                                       : device_tensor(GB_F32, values, 2, rows, width, 1);
+    free(values);
+    return result;
+}
+
+/* ROWS rows, one time after the other. */
+static gb_cuda_tensor repeated_tensor(uint32_t rows, uint32_t width, uint64_t *random) {
+    const size_t count = (size_t)rows * width;
+    float *values = malloc(count * sizeof *values);
+    assert_non_null(values);
+    for (size_t i = 0; i < count; i++)
+        values[i] = i < (size_t)ROWS * width ? next_float(random) : values[i - (size_t)ROWS * width];
+    const gb_cuda_tensor result = device_tensor(GB_F32, values, 2, rows, width, 1);
+    free(values);
+    return result;
+}
+
+static gb_cuda_tensor random_weight(uint32_t width, gb_dtype dtype, uint64_t *random) {
+    if (dtype == GB_F32)
+        return random_tensor(1, width, random);
+    uint16_t *values = malloc(width * sizeof *values);
+    assert_non_null(values);
+    for (uint32_t i = 0; i < width; i++)
+        values[i] = gb_bf16_from_float(next_float(random));
+    const gb_cuda_tensor result = device_tensor(GB_BF16, values, 1, width, 1, 1);
     free(values);
     return result;
 }
@@ -101,31 +126,33 @@ static void launch_apart(const norms_step *s) {
     launch_linears(s->parts + GB_NORMS_PARTS, s->problem.count - GB_NORMS_PARTS);
 }
 
-/* The results of all of a case's ops, [count, ROWS, width], in one launch or in one each. */
-static void run_case(const chain_case *c, bool is_chain, void *prepared, float *results) {
+/* The results of all of a case's ops, [count, rows, width], in one launch or in one each. prepared: of ROWS
+ * rows, or NULL. */
+static void run_case(const chain_case *c, uint32_t rows, gb_dtype dtype, bool is_chain, void *prepared,
+                     float *results) {
     uint64_t random = 11;
-    gb_cuda_tensor x = random_tensor(ROWS, c->width, &random), others[MOST_OPS], result[MOST_OPS];
+    gb_cuda_tensor x = repeated_tensor(rows, c->width, &random), others[MOST_OPS], result[MOST_OPS];
     gb_cuda_call calls[MOST_OPS] = {0};
     const gb_cuda_call *list[MOST_OPS] = {NULL};
     norms_step step;
     for (uint32_t k = 0; k < c->count; k++) {
-        const uint32_t rows = c->parts[k] == ADD ? ROWS : 1, width = c->parts[k] == SCALE ? 1 : c->width;
-        others[k] = random_tensor(rows, width, &random);
-        result[k] = device_tensor(GB_F32, NULL, 2, ROWS, c->width, 1);
+        others[k] = c->parts[k] == ADD ? repeated_tensor(rows, c->width, &random)
+                                       : random_weight(c->parts[k] == SCALE ? 1 : c->width, dtype, &random);
+        result[k] = device_tensor(GB_F32, NULL, 2, rows, c->width, 1);
         calls[k] = (gb_cuda_call){.node = &nodes[c->parts[k]],
                                   .operands = {k ? &result[k - 1] : &x, &others[k]},
                                   .results = {&result[k]}};
         list[k] = &calls[k];
     }
     const gb_cuda_prepared epilogue = {.as = &result[c->count - 1], .data = prepared};
-    calls[c->count - 1].epilogue = is_chain ? &epilogue : NULL;
+    calls[c->count - 1].epilogue = is_chain && prepared ? &epilogue : NULL;
     make_norms(&step, c->parts, list, c->count, NULL, 0, true);
     if (is_chain)
         launch_apart(&step);
     for (uint32_t k = 0; k < c->count; k++) {
         if (!is_chain)
             run_op(alone[c->parts[k]], &calls[k]);
-        fetch_tensor(&result[k], results + (size_t)k * ROWS * c->width);
+        fetch_tensor(&result[k], results + (size_t)k * rows * c->width);
     }
     for (uint32_t k = 0; k < c->count; k++) {
         free_on_device(&others[k]);
@@ -142,11 +169,32 @@ static void same_bits_as_alone(void **unused) {
         float *expected = calloc(count, sizeof *expected), *found = calloc(count, sizeof *found);
         assert_true(expected && found);
         void *prepared = device_copy(NULL, 8 * ((size_t)c->width + 32) * 3);
-        run_case(c, false, prepared, expected);
-        run_case(c, true, prepared, found);
+        run_case(c, ROWS, GB_F32, false, prepared, expected);
+        run_case(c, ROWS, GB_F32, true, prepared, found);
         assert_memory_equal(expected, found, count * sizeof *found);
         check_prepared(prepared, found + (size_t)(c->count - 1) * ROWS * c->width, ROWS, c->width);
         assert_cuda(cudaFree(prepared));
+        free(expected);
+        free(found);
+    }
+}
+
+/* Many rows, which a block has in rounds, have the bits of few. */
+static void many_rows_have_the_bits_of_few(void **unused) {
+    (void)unused;
+    static const gb_dtype dtypes[] = {GB_F32, GB_BF16};
+    const uint32_t many = 2 * gb_cuda_find_facts()->multiprocessors + 1;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const chain_case *c = &cases[i];
+        const size_t few = (size_t)c->count * ROWS * c->width, count = (size_t)c->count * many * c->width;
+        float *expected = calloc(few, sizeof *expected), *found = calloc(count, sizeof *found);
+        assert_true(expected && found);
+        run_case(c, ROWS, dtypes[i % 2], true, NULL, expected);
+        run_case(c, many, dtypes[i % 2], true, NULL, found);
+        for (size_t k = 0; k < c->count; k++)
+            for (size_t row = 0; row < many; row++)
+                assert_memory_equal(found + (k * many + row) * c->width,
+                                    expected + (k * ROWS + row % ROWS) * c->width, c->width * sizeof *found);
         free(expected);
         free(found);
     }
@@ -418,7 +466,8 @@ static void quantized_products_have_the_bits_that_they_have_alone(void **unused)
 int main(void) {
     need_device();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(same_bits_as_alone), cmocka_unit_test(products_have_the_bits_that_they_have_alone),
+        cmocka_unit_test(same_bits_as_alone), cmocka_unit_test(many_rows_have_the_bits_of_few),
+        cmocka_unit_test(products_have_the_bits_that_they_have_alone),
         cmocka_unit_test(quantized_products_have_the_bits_that_they_have_alone)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

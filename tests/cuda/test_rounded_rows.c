@@ -281,9 +281,7 @@ static void gates_round_wide_rows(void **state) {
 
 /* ---- Many rows ----------------------------------------------------------------------------------------- */
 
-enum {
-    PERIOD = 24
-}; /* rows that are few to a kernel; eight, after which bytes are swizzled alike, divide it */
+enum { PERIOD = 24 /* rows that are few to a kernel; eight, by which bytes are swizzled, divide them */ };
 
 static void repeat_rows(const gb_cuda_tensor *from, const gb_cuda_tensor *to, size_t width) {
     const size_t rows = to->dims[0], bytes = width * sizeof(float);
@@ -363,11 +361,12 @@ static void check_many(size_t rows, size_t width, uint32_t rotation, gb_fused_ki
 
 static void rounds_many_rows(void **state) {
     (void)state;
-    check_many(823, 2048, 128, GB_FUSED_NORMS);
-    check_many(823, 5376, 256, GB_FUSED_NORMS);
-    check_many(823, 6216, 8, GB_FUSED_NORMS);
-    check_many(301, 21504, 256, GB_FUSED_GATED);
-    check_many(1333, 4136, 0, GB_FUSED_GATED);
+    const size_t many = 2 * gb_cuda_find_facts()->multiprocessors + 3;
+    check_many(many, 2048, 128, GB_FUSED_NORMS);
+    check_many(many, 5376, 256, GB_FUSED_NORMS);
+    check_many(many, 6216, 8, GB_FUSED_NORMS);
+    check_many(many, 21504, 256, GB_FUSED_GATED);
+    check_many(many, 4136, 0, GB_FUSED_GATED);
 }
 
 /* A step prepares its last result alone: what a product reads of another part it prepares itself. */

@@ -293,7 +293,7 @@ static __global__ void __launch_bounds__(prompt_shape<SIZE, TERMS>::THREADS, SIZ
         commit_copies();
         if constexpr (HALVES > 1)
             take_largest(shared->largest[1 - of.half], of.group_row, largest);
-        weigh<SCORES>(q, largest, a.scale * 0x1.715476p+0f, scores[0], corrections);
+        weigh<SCORES>(q, largest, a.scale * LOG2_E, scores[0], corrections);
         if constexpr (HALVES > 1)
             share_weights<SIZE, TERMS>(*shared, of, scores);
         correct<shape::COLUMNS>(y[0], corrections);

@@ -8,6 +8,7 @@
 #define GUMBEL_BACKENDS_CUDA_ATTENTION_ATTENTION_PROMPT_CUH
 
 #include "backends/cuda/attention/attention.cuh"
+#include "backends/cuda/device/quick_math.cuh"
 #include "backends/cuda/device/tiles.cuh"
 #include "backends/cuda/gemm/int8/hadamard.cuh"
 
@@ -157,7 +158,8 @@ __device__ inline void rotate_sums(unsigned rotation, float y[COLUMNS / 2]) {
         y[i] *= scale;
 }
 
-/* y / divisor, within a bit, of a query of the lane, COLUMNS elements from `column` on; r: which of its two. */
+/* y / divisor, within a bit, of a query of the lane, COLUMNS elements from `column` on; r: which of its two.
+ */
 template <unsigned COLUMNS>
 __device__ inline void store_query(const attention &a, const query_place &p, unsigned column, unsigned r,
                                    float divisor, const float *y) {

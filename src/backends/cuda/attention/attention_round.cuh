@@ -11,6 +11,7 @@
 
 #include "backends/cuda/attention/attention_rows.cuh"
 #include "backends/cuda/device/mma_half.cuh"
+#include "backends/cuda/device/quick_math.cuh"
 #include "backends/cuda/gemm/int8/hadamard.cuh"
 
 namespace gb_cuda {
@@ -92,9 +93,8 @@ __device__ inline void split_eight(const float x[8], uint32_t words[SPLITS][4]) 
  * l / 4 elements 8 (l mod 4) .. of each unit of 32. Queries that are not there are zeros. A warp has one. */
 template <unsigned SIZE, unsigned FORM>
 __device__ inline void stage_queries(const attention &a, const query_tile &t, round_memory<SIZE> &shared) {
-    constexpr float LOG2_E = 1.44269504f; /* weights are powers of 2 */
     const unsigned q = threadIdx.x / WARP;
-    const float scale = a.scale * LOG2_E;
+    const float scale = a.scale * LOG2_E; /* weights are powers of 2 */
 #pragma unroll
     for (unsigned first = 0; first < SIZE / 8; first += WARP) {
         const unsigned number = first + threadIdx.x % WARP;

@@ -9,6 +9,7 @@
 
 #include "backends/cuda/attention/attention_round.cuh"
 #include "backends/cuda/device/last_block.cuh"
+#include "backends/cuda/device/quick_math.cuh"
 
 namespace gb_cuda {
 

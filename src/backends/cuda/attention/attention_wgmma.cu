@@ -362,7 +362,7 @@ template <unsigned SIZE, typename Meet>
 __device__ static void multiply_tiles(const attention &a, const walk &w, const copy_pipeline &pipeline,
                                       warpgroup_memory<SIZE> &shared, const Meet &meet) {
     const share of = find_share<SIZE>();
-    const float scale = a.scale * 0x1.715476p+0f; /* of powers of 2 */
+    const float scale = a.scale * LOG2_E; /* of powers of 2 */
     queries q;
     float y[warpgroup_shape<SIZE>::COLUMNS / 2] = {};
     find_queries(a, w.t, of.warp_row, q);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Functions of backends/math.h with fewer instructions, for kernels that need not have the CPU's bits. Their
- * errors are those of float32.
+ * Functions with fewer instructions than those of backends/math.h, for kernels that need not have the CPU's
+ * bits. Each says how far it is off.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_DEVICE_QUICK_MATH_CUH
 #define GUMBEL_BACKENDS_CUDA_DEVICE_QUICK_MATH_CUH
@@ -21,8 +21,10 @@ __device__ inline float approximate_reciprocal(float x) {
 #endif
 }
 
-/* 2^x within two bits; where float32 has no normal number, 0 or infinity. */
-__device__ inline float approximate_exp2(float x) {
+constexpr float LOG2_E = 0x1.715476p+0f;
+
+/* 2^x within 2 units in the last place; 0 at -inf. */
+__device__ inline float exp2_fast(float x) {
 #if defined(__CUDACC__)
     float y;
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
@@ -32,23 +34,26 @@ __device__ inline float approximate_exp2(float x) {
 #endif
 }
 
-/* x / (1 + 2^y) */
+/* x / (1 + 2^y) within a few units in the last place, beside what the rounding of y makes of it, |y| / 2^24;
+ * 0 from y = 126 on. */
 __device__ inline float logistic_product(float x, float y) {
-    return x * approximate_reciprocal(1.0f + approximate_exp2(y));
+    return x * approximate_reciprocal(1.0f + exp2_fast(y));
 }
 
-/* 1 / sqrt(x) within a bit, for finite x > 0. */
+/* 1 / sqrt(x) within a unit in the last place; 0 of infinity, infinity of 0. */
 __device__ inline float inverse_root(float x) {
 #if defined(__CUDACC__)
     float y;
-    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    asm("rsqrt.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
 #else
     const float y = 1.0f / sqrtf(x);
 #endif
-    return fmaf(fmaf(-(x * y), y, 1.0f) * 0.5f, y, y);
+    const float error = fmaf(-(x * y), y, 1.0f);
+    return error == error ? fmaf(error * 0.5f, y, y) : y;
 }
 
-/* e^x for |x| <= 87; less is as -87, more as 87. As gb_exp_in_range, with products and sums rounded once. */
+/* e^x within a unit in the last place for |x| <= 87; less is as -87, more as 87. As gb_exp_in_range, with
+ * products and sums rounded once. */
 __device__ inline float quick_exp(float x) {
     const float round_to_int = 0x1.8p+23f;
     x = x < -87.0f ? -87.0f : x > 87.0f ? 87.0f : x;
@@ -62,7 +67,8 @@ __device__ inline float quick_exp(float x) {
     return gb_float_from_bits(gb_bits_from_float(y) + (gb_bits_from_float(shifted) << 23));
 }
 
-/* x / (1 + e^-x), for finite x. */
+/* x / (1 + e^-x) within a unit in the last place, for finite x: for who needs less error than
+ * logistic_product has. */
 __device__ inline float quick_silu(float x) {
     const float divisor = 1.0f + quick_exp(-x), inverse = approximate_reciprocal(divisor);
     const float quotient = x * inverse;

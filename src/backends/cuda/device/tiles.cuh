@@ -91,17 +91,6 @@ __device__ inline void load_matrices(uint32_t to[4], const uint16_t *row) {
 #endif
 }
 
-/* 2^x within 2 units in the last place; 0 at -inf. */
-__device__ inline float exp2_fast(float x) {
-#if defined(__CUDACC__)
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-#else
-    return exp2f(x);
-#endif
-}
-
 } // namespace gb_cuda
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ops whose elements do not depend on each other, with the bits of the portable kernels.
+ * Ops whose elements do not depend on each other.
  */
 #include "backends/cuda/device/each.cuh"
 #include "backends/cuda/gemm/prepared.cuh"

@@ -196,12 +196,13 @@ static unsigned shares_of(const gate_chain &c) {
     return shares_of_rows((size_t)c.rows * c.of.parts, c.of.columns);
 }
 
-/* Parts of a row that a thread has: few rows leave the device to more threads, which are done sooner. */
+/* Parts of a row that a thread has: few rows leave the device to more threads, which are done sooner; of many
+ * that are wide each thread has more, because narrow ones leave room for other blocks anyway. */
 static unsigned parts_of_thread(const gate_chain &c) {
-    enum { WIDE = 4096, SEVERAL = 2 };
-    const unsigned rows = c.rows * c.of.parts, multiprocessors = gb_cuda_find_facts()->multiprocessors;
-    const bool has_few = rows <= multiprocessors;
-    if (rows >= SEVERAL * multiprocessors && c.of.columns >= WIDE &&
+    enum { WIDE = 4096 };
+    const unsigned rows = c.rows * c.of.parts;
+    const bool has_few = rows <= gb_cuda_find_facts()->multiprocessors;
+    if (are_many_rows(rows) && c.of.columns >= WIDE &&
         c.of.columns <= (unsigned)MANY_PARTS * MANY_THREADS * LANE_COLUMNS)
         return MANY_PARTS;
     return has_few && c.of.columns <= (unsigned)ROUND_WARPS * WARP_COLUMNS ? 1 : (unsigned)ROW_PARTS;

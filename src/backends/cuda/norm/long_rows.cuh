@@ -22,6 +22,11 @@ inline unsigned threads_of_row(unsigned width) {
     return (width / norm_piece(width) + WARP - 1) / WARP * WARP;
 }
 
+/* Whether every multiprocessor has several of them. */
+inline bool are_many_rows(size_t rows) {
+    return rows >= (size_t)2 * gb_cuda_find_facts()->multiprocessors;
+}
+
 /* Whether floats at `data`, NULL among them, can be loaded four at a time. */
 inline bool is_aligned(const void *data) {
     return reinterpret_cast<uintptr_t>(data) % 16 == 0;
@@ -59,11 +64,11 @@ struct whole_row {
     }
 };
 
-/* A block with as many threads as one of several rounds needs. */
+/* A block that has a row in OF_ROUNDS rounds. */
 template <int OF_ROUNDS>
 struct row_in_rounds {
     static constexpr int ROUNDS = OF_ROUNDS;
-    unsigned count; /* of warps that a block has which has the row in one round */
+    unsigned count; /* warps of a whole_row of that width */
 
     __device__ unsigned warps() const {
         return count;

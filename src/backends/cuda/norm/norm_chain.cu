@@ -70,14 +70,14 @@ norm_chain gb_cuda_norm_chain_of(const gb_cuda_problem *problem) {
 
 /* ---- Launching ----------------------------------------------------------------------------------------- */
 
-/* Whether there are several rows for every multiprocessor. */
-static bool has_many_rows(const norm_chain &c, unsigned rows) {
-    return rows >= 2 * gb_cuda_find_facts()->multiprocessors && !c.prepared.is_there();
+/* Of many rows, unless they are prepared, which a block does that has a row in one round. */
+static bool goes_in_rounds(const norm_chain &c, unsigned rows) {
+    return are_many_rows(rows) && !c.prepared.is_there();
 }
 
 template <typename Element>
 static void launch(const norm_chain &c, unsigned rows, gb_cuda_launch_list *launches) {
-    if (has_many_rows(c, rows)) {
+    if (goes_in_rounds(c, rows)) {
         auto of_many = norm_piece(c.width) == 4 ? run_norm_rows<4, Element> : run_norm_rows<8, Element>;
         const unsigned warps = threads_of_row(c.width) / WARP;
         return add_launch(launches, "norm_chain", of_many, rows, blocks_for(warps, MANY_ROUNDS) * WARP, 0, c,

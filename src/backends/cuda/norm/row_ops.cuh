@@ -13,8 +13,6 @@ namespace gb_cuda {
 /* Norms of longer rows are a block's, of NORM_THREADS; those of others a warp's. */
 enum { LONGEST_WARP_ROW = 1024, NORM_THREADS = 1024 };
 
-constexpr float LOG2_E = 0x1.715476p+0f;
-
 /* x / 2 * (1 + tanh(u)) = x / (1 + e^-2u) with u = sqrt(2 / pi) * (x + 0.044715 x^3). */
 __device__ inline float gelu_tanh(float x) {
     constexpr float of_x = -0x1.988454p+0f * LOG2_E, of_cube = 0.044715f * of_x;

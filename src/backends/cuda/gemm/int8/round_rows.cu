@@ -95,10 +95,10 @@ uint64_t gb_cuda_int8_rows_bytes(uint64_t rows, uint64_t columns) {
     return padded(rows, 8) * (padded(columns, INT8_BLOCK) + sizeof(float) + sizeof(int32_t));
 }
 
-/* Where there are rows for all multiprocessors, fewer warps with as much in registers as a lane keeps: what
- * all lanes compute of a row is computed less often. */
+/* Of many rows fewer warps, with as much in registers as a lane keeps: what all lanes compute of a row is
+ * computed less often. */
 static unsigned choose_warps(size_t rows, size_t columns, unsigned shares) {
-    const size_t of_warp = rows > gb_cuda_find_facts()->multiprocessors ? KEPT * WARP_COLUMNS : WARP_COLUMNS;
+    const size_t of_warp = are_many_rows(rows) ? KEPT * WARP_COLUMNS : WARP_COLUMNS;
     const unsigned warps = blocks_for(columns, of_warp * shares);
     return warps < ROUND_WARPS ? warps : (unsigned)ROUND_WARPS;
 }

@@ -43,7 +43,7 @@ struct row_divisor {
         reciprocal = 1.0f / divisor;
     }
 
-    /* A number whose last byte is the code. */
+    /* A number whose lowest byte is the code. */
     __device__ uint32_t bits_of_code(float v) const {
         return gb_float_bits(quotient(v * enlarged, divisor, reciprocal) + 0x1.8p+23f);
     }
