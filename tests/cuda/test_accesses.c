@@ -56,7 +56,7 @@ typedef struct allowed_range {
 } allowed_range;
 
 static allowed_range allowed[MOST_RANGES];
-static uint32_t allowed_count;
+static uint32_t allowed_count, last_allowed; /* the range of the access before, which most are in again */
 static const gb_cuda_launch *running;
 static uint64_t looked_up;
 
@@ -65,12 +65,32 @@ static void allow(const void *data, uint64_t size, bool writes) {
     allowed[allowed_count++] = (allowed_range){(uintptr_t)data, (uintptr_t)data + (uintptr_t)size, writes};
 }
 
+/* Addresses that are a thread's own in this step; to ask the device takes long. */
+enum { OWN_ADDRESSES = 1 << 16 };
+static uintptr_t own_addresses[OWN_ADDRESSES];
+
+static bool is_in(const allowed_range *range, uintptr_t begin, size_t size, bool writes) {
+    return begin >= range->begin && begin + size <= range->end && (range->writes || !writes);
+}
+
 static void look_up(const void *at, size_t size, bool writes) {
     const uintptr_t begin = (uintptr_t)at;
     looked_up++;
+    if (is_in(&allowed[last_allowed], begin, size, writes))
+        return;
     for (uint32_t i = 0; i < allowed_count; i++)
-        if (begin >= allowed[i].begin && begin + size <= allowed[i].end && (allowed[i].writes || !writes))
+        if (is_in(&allowed[i], begin, size, writes)) {
+            last_allowed = i;
             return;
+        }
+    looked_up--;
+    uintptr_t *own = &own_addresses[begin / 4 % OWN_ADDRESSES];
+    if (*own == begin)
+        return;
+    if (!emulated_is_of_device(at)) {
+        *own = begin;
+        return;
+    }
     emulated_access = NULL;
     fail_msg("%s, of step %u, %s %zu bytes at %p, which it does not say", running->name, running->step,
              writes ? "writes" : "reads", size, at);
@@ -90,7 +110,8 @@ static void allow_access(const machine *m, const gb_cuda_access *access) {
 
 static void allow_step(const machine *m, const gb_cuda_step *step) {
     const gb_cuda_scratch *scratch = &m->launches.scratch;
-    allowed_count = 0;
+    allowed_count = last_allowed = 0;
+    memset(own_addresses, 0, sizeof own_addresses);
     for (uint32_t i = 0; i < step->access_count; i++)
         allow_access(m, &step->accesses[i]);
     allow(scratch->bytes, scratch->size, true);
