@@ -5,9 +5,11 @@
 # Run with GUMBEL_SHORT_TESTS=1 in the environment, with which they take fewer tokens or cases; long.NAME is all of it.
 set(shortened_tests
   cli.calibrate cli.size cpu.damaged cpu.interleaved
-  cuda-emulated.experts cuda-emulated.masks cuda-emulated.plan cuda-emulated.prefill_chunk cuda-emulated.products
-  cuda-emulated.prompt_pieces cuda-emulated.row_errors cuda-emulated.sample cuda-emulated.scheduler_engine
-  cuda-emulated.soak cuda-emulated.stop_tokens
+  cuda-emulated.accesses cuda-emulated.attention cuda-emulated.attention_shares cuda-emulated.attention_small_weights
+  cuda-emulated.draft_head cuda-emulated.draft_steps cuda-emulated.experts cuda-emulated.int8_products cuda-emulated.masks
+  cuda-emulated.plan cuda-emulated.prefill_chunk cuda-emulated.products cuda-emulated.prompt_pieces
+  cuda-emulated.rounded_rows cuda-emulated.row_errors cuda-emulated.sample cuda-emulated.scheduler_engine
+  cuda-emulated.session cuda-emulated.soak cuda-emulated.stop_tokens
   devices.draft_model devices.drafts devices.grammar_answers grammar.schema_answers grammar.schema_errors
   harness.io_faults harness.kills harness.schedule hub.pull mlx.closeness
   models.gemma3 models.qwen2.5-coder models.smollm2 program.hostile
@@ -17,7 +19,7 @@ set(shortened_tests
 set(long_tests
   cuda-emulated.attention_tensor_cores cuda-emulated.dense_products cuda-emulated.draft_model cuda-emulated.drafted_answers
   cuda-emulated.drafts cuda-emulated.run_ahead
-  cuda-emulated.same_tokens cuda-emulated.stop_strings)
+  cuda-emulated.same_tokens cuda-emulated.stop_strings long.cuda-emulated.bench_soak)
 
 # Of these, the ones that take hours on the emulated device unless they are shortened.
 set(shortened_long_tests cuda-emulated.draft_model cuda-emulated.drafted_answers cuda-emulated.drafts)
