@@ -13,7 +13,7 @@ say "packages that the build and the tests need"
 tools/packages.sh build test
 say "configuring build/release"
 tools/configure.sh "$@"
-say "building: some minutes on two cores, half of them for CUDA where nvcc is found"
+say "building: some minutes on two cores, more where there is a GPU and nvcc"
 cmake --build --preset release
 say "running the tests, one more at a time than there are cores: some wait"
 ctest --preset release -j "$(($(nproc) + 1))"

@@ -8,6 +8,7 @@
 #include "program/file/encode.h"
 #include "program/file/reader.h"
 #include "support/programs/program_file.h"
+#include "support/test_arguments.h"
 
 /* Some chunks in two slots, with and without rows; every number that comes out is fine. */
 static bool run_steps(const gb_program *program) {
@@ -38,8 +39,9 @@ static void check_file(program_file valid) {
     const uint8_t *entry = section_entry(&valid, GB_SECTION_GRAPH);
     uint64_t offset = gb_get_u64(entry + GB_ENTRY_OFFSET), size = gb_get_u64(entry + GB_ENTRY_SIZE);
     program_file file = copy_program_file(&valid, 0);
+    const uint64_t step = is_short_run() ? 6 : 2; /* also numbers that no word has whole */
     size_t run = 0;
-    for (uint64_t at = 0; at + 4 <= size; at += 2) {
+    for (uint64_t at = 0; at + 4 <= size; at += step) {
         for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
             gb_program *program;
             gb_put_u32(file.bytes + offset + at, numbers[i]);

@@ -122,6 +122,34 @@ static inline gb_cuda_tensor new_cache(const attention_case *c, size_t size) {
     return cache;
 }
 
+/* Puts tokens first .. end - 1 into a slot as the op appends them. */
+static inline void fill_rows(const attention_case *c, const float *x, size_t size, size_t first, size_t end,
+                             const gb_cuda_tensor *cache, size_t slot) {
+    const size_t width = c->kv_heads * size;
+    const size_t bytes = gb_dtype_has_codes(c->cache)
+                             ? gb_code_bytes(c->cache, width) + gb_code_scale_bytes(width)
+                             : width * gb_dtype_size(c->cache);
+    float *row = malloc(width * sizeof *row);
+    uint8_t *stored = malloc(bytes);
+    assert_true(row && stored);
+    for (size_t n = first; n < end; n++) {
+        memcpy(row, x + n * width, width * sizeof *row);
+        rotate(row, width, rotation_of(c, size));
+        if (gb_dtype_has_codes(c->cache))
+            round_row(c->cache, row, width, stored);
+        else if (c->cache == GB_F32)
+            memcpy(stored, row, bytes);
+        for (size_t i = 0; i < width && c->cache == GB_BF16; i++) {
+            const uint16_t rounded = gb_bf16_from_float(row[i]);
+            memcpy(stored + i * sizeof rounded, &rounded, sizeof rounded);
+        }
+        assert_cuda(cudaMemcpy((uint8_t *)cache->data + slot * cache->slot_bytes + n % c->capacity * bytes,
+                               stored, bytes, cudaMemcpyHostToDevice));
+    }
+    free(row);
+    free(stored);
+}
+
 /* As before Hopper. */
 static bool attention_without_wgmma;
 

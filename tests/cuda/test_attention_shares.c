@@ -4,6 +4,7 @@
  * lengths have the bits that they have alone, however their spans were cut, and are near the sums in double.
  */
 #include "cuda/attention_case.h"
+#include "support/test_arguments.h"
 
 enum { MOST_ROWS = 90 };
 
@@ -15,6 +16,18 @@ static const attention_case cases[] = {
     {300, 44, 44, 256, 256, 0, 300, GB_F32, 0.06, true, false},
     {1100, 2, 1, 512, 512, 0, 1100, GB_BF16, 0.04, true, false}, /* spans of two rounds */
     {1100, 40, 40, 512, 512, 0, 1100, GB_BF16, 0.04, true, false},
+};
+enum { CASES = sizeof cases / sizeof *cases };
+
+/* The same with fewer rounds of keys or, where these are to be many, fewer heads; still more in all than the
+ * emulated device has blocks. */
+static const attention_case short_cases[CASES] = {
+    {160, 44, 44, 128, 128, 0, 160, GB_BF16, 0.1, true, false},
+    {300, 33, 33, 128, 128, 260, 270, GB_BF16, 0.1, true, false},
+    {200, 72, 24, 256, 256, 0, 200, GB_BF16, 0.06, true, false},
+    {80, 44, 44, 256, 256, 0, 80, GB_F32, 0.06, true, false},
+    {1100, 2, 1, 512, 512, 0, 1100, GB_BF16, 0.04, true, false},
+    {1100, 3, 3, 512, 512, 0, 1100, GB_BF16, 0.04, true, false},
 };
 
 /* Every slot has all of the case's keys, or values, up to its first position, as a cache has them. */
@@ -66,15 +79,17 @@ static void check_together(const attention_case *c, uint64_t *random) {
 static void lengths_may_differ(void **unused) {
     (void)unused;
     uint64_t random = 17;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        check_together(&cases[i], &random);
+    for (size_t i = 0; i < CASES; i++)
+        check_together(is_short_run() ? &short_cases[i] : &cases[i], &random);
 }
 
 /* More tokens than one launch takes, of drafts. */
 static void rows_may_be_many(void **unused) {
     (void)unused;
-    const attention_case c = {300, 2, 2, 128, 128, 0, 300, GB_BF16, 0.1, true, false};
-    const size_t first_of_slot[ATTENTION_SLOTS] = {200, 0, 77}, width = c.heads * c.value_size;
+    const size_t heads = (size_t)shortened(2, 1);
+    const attention_case c = {300, heads, heads, 128, 128, 0, 300, GB_BF16, 0.1, true, false};
+    const size_t first_of_slot[ATTENTION_SLOTS] = {(size_t)shortened(200, 60), 0, (size_t)shortened(77, 20)},
+                 width = c.heads * c.value_size;
     uint64_t random = 19;
     tokens t = random_tokens(&c, &random);
     gb_cuda_tensor caches[2] = {filled_cache(&c, t.key, c.key_size, first_of_slot),

@@ -119,9 +119,11 @@ static void step(running *r, uint32_t count, uint32_t each) {
                                        .result = &results[i]};
     }
     r->launched.count = 0;
-    assert_ok(gumbel_step(r->engine, requests, count, &error), &error);
+    const gumbel_status status = gumbel_step(r->engine, requests, count, &error);
+    if (status != GUMBEL_ERROR_NUMERIC || !is_short_run()) /* where kernels do nothing there is no token */
+        assert_ok(status, &error);
     for (uint32_t i = 0; i < count; i++)
-        r->tokens[i] = results[i].token;
+        r->tokens[i] = results[i].token > 0 ? results[i].token : 0;
 }
 
 /* Batches at the ends of their classes. */
@@ -145,6 +147,7 @@ static const struct batch {
 enum { BATCHES = sizeof batches / sizeof *batches };
 
 #ifdef GUMBEL_EMULATED_DEVICE
+extern bool emulated_kernels_do_nothing; /* of runtime.cpp */
 enum { MOST_RUN = 2048 };
 static const void *functions[2][MOST_RUN];
 static uint32_t function_counts[2], tracing;
@@ -160,6 +163,11 @@ static void trace(uint32_t into) {
     emulated_trace = note_function;
 }
 
+/* What they compute is looked at elsewhere, and takes minutes. */
+static void leave_out_kernels(bool leaves_out) {
+    emulated_kernels_do_nothing = leaves_out;
+}
+
 static void assert_traces_equal(void) {
     emulated_trace = NULL;
     assert_int_equal(function_counts[0], function_counts[1]);
@@ -169,6 +177,9 @@ static void assert_traces_equal(void) {
 static void trace(uint32_t into) {
     (void)into;
 }
+static void leave_out_kernels(bool leaves_out) {
+    (void)leaves_out;
+}
 static void assert_traces_equal(void) {}
 #endif
 
@@ -177,6 +188,7 @@ static void assert_traces_equal(void) {}
 static void steps_launch_what_is_printed(void **unused) {
     (void)unused;
     running timed = {.engine = NULL}, captured = {.engine = NULL};
+    leave_out_kernels(is_short_run());
     begin(&timed, true);
     begin(&captured, false);
     for (int i = 0; i < BATCHES; i++) {
@@ -185,14 +197,13 @@ static void steps_launch_what_is_printed(void **unused) {
         trace(0);
         step(&timed, b->slots, b->tokens);
         assert_lists_equal(&timed.launched, &printed);
-        if (is_short_run() && b->slots * b->tokens > GB_CUDA_MOST_SHORT_PROMPT_ROWS)
-            continue; /* it is not captured */
         for (int again = 0; again < (b->tokens == 1 ? 2 : 1); again++) {
             trace(1);
             step(&captured, b->slots, b->tokens);
             assert_traces_equal();
         }
     }
+    leave_out_kernels(false);
     gumbel_engine_destroy(timed.engine);
     gumbel_engine_destroy(captured.engine);
 }

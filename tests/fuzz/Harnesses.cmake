@@ -11,7 +11,8 @@ if(GUMBEL_SANITIZE MATCHES "thread")
   target_compile_definitions(gumbel_harness PUBLIC GUMBEL_SLOW_CASES)
 endif()
 
-# cases: of the test harness.NAME. Its source is NAME.c, unless others are given. The target harnesses builds all of them.
+# cases: of the test harness.NAME; short_cases_of_NAME where it is shortened. Its source is NAME.c, unless others are given.
+# The target harnesses builds all of them.
 add_custom_target(harnesses)
 function(gumbel_add_harness name cases)
   set(sources ${ARGN})
@@ -21,7 +22,11 @@ function(gumbel_add_harness name cases)
   add_executable(harness_${name} ${sources})
   target_link_libraries(harness_${name} PRIVATE gumbel_harness)
   add_dependencies(harnesses harness_${name})
-  gumbel_add_test(harness.${name} fuzz harness_${name} --cases ${cases})
+  set(short)
+  if(short_cases_of_${name})
+    set(short --short ${short_cases_of_${name}})
+  endif()
+  gumbel_add_test(harness.${name} fuzz harness_${name} --cases ${cases} ${short})
   gumbel_test_needs(fuzz harness_${name})
 endfunction()
 
@@ -56,6 +61,9 @@ if(NOT GUMBEL_SANITIZE)
   target_link_libraries(harness_allocation PRIVATE gumbel_failing_malloc)
   gumbel_add_harness(grammar_allocation 1000000 allocation.c grammar_lives.c)
   target_link_libraries(harness_grammar_allocation PRIVATE gumbel_failing_malloc)
+  # Each life in each way, once at least.
+  set(short_cases_of_io_faults 170)
+  set(short_cases_of_kills 100)
   gumbel_add_harness(io_faults 1000 io_faults.c lives.c outputs.c failing_calls.c)
   target_link_libraries(harness_io_faults PRIVATE gumbel_failing_malloc ${CMAKE_DL_LIBS})
   gumbel_add_harness(kills 400 kills.c lives.c outputs.c failing_calls.c)

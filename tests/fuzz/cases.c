@@ -2,6 +2,7 @@
 #include "cases.h"
 
 #include "support/temporary.h"
+#include "support/test_arguments.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -17,7 +18,7 @@
 #include <unistd.h>
 
 typedef struct limits {
-    uint64_t seed, cases;
+    uint64_t seed, cases, short_cases;
     double seconds;
 } limits;
 
@@ -86,15 +87,19 @@ static void read_limits(int argument_count, char **arguments, limits *read) {
             read->seed = number;
         else if (strcmp(name, "--cases") == 0)
             read->cases = number;
+        else if (strcmp(name, "--short") == 0)
+            read->short_cases = number;
         else if (strcmp(name, "--seconds") == 0)
             read->seconds = (double)number;
         else
             end = "unknown";
         if (*value == '\0' || *end != '\0') {
-            fprintf(stderr, "usage: %s [--seed N] [--cases N] [--seconds N]\n", arguments[0]);
+            fprintf(stderr, "usage: %s [--seed N] [--cases N] [--seconds N] [--short N]\n", arguments[0]);
             exit(2);
         }
     }
+    if (is_short_run() && read->short_cases > 0 && read->short_cases < read->cases)
+        read->cases = read->short_cases;
 }
 
 #ifdef GUMBEL_SANITIZED

@@ -3,9 +3,10 @@
  * Harnesses that go on for as long as they are given: cases without end, each drawn from a seed of its own,
  * in a child process, so that one that crashes or hangs is named and can be run again alone.
  *
- *     harness [--seed N] [--cases N] [--seconds N]
+ *     harness [--seed N] [--cases N] [--seconds N] [--short N]
  *
- * Case i has the seed N + i. It ends after so many cases or seconds, whichever is first.
+ * Case i has the seed N + i. It ends after so many cases or seconds, whichever is first; after --short cases
+ * in a short run (support/test_arguments.h).
  */
 #ifndef GUMBEL_TESTS_CASES_H
 #define GUMBEL_TESTS_CASES_H

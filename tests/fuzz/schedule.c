@@ -9,6 +9,7 @@
 #include "cases.h"
 #include "run/handles.h"
 #include "support/random_setting.h"
+#include "support/test_arguments.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -70,6 +71,10 @@ typedef struct load {
 
 static gumbel_error error;
 
+static int request_count(void) {
+    return shortened(EACH, 32);
+}
+
 static void must(gumbel_status status, const char *what) {
     if (status != GUMBEL_OK)
         fail_case("%s: %s", what, error.message);
@@ -112,7 +117,7 @@ static void draw_request(load *l, asked *a) {
         .sampling = &a->sampling,
         .has_seed = true,
         .seed = random_bits(source),
-        .max_new_tokens = 1 + (uint32_t)random_below(source, MOST_ANSWER),
+        .max_new_tokens = 1 + (uint32_t)random_below(source, (uint64_t)shortened(MOST_ANSWER, 15)),
         .answers = random_once_in(source, 6) ? 1 + (uint32_t)random_below(source, MOST_ANSWERS) : 1,
         .wants_logprob = random_once_in(source, 3),
         .ignore_stop = random_once_in(source, 2),
@@ -169,7 +174,7 @@ static void answer_all_alone(load *l) {
     const gumbel_engine_options options = {.size = sizeof options, .threads = 1, .max_context = CONTEXT};
     must(gumbel_engine_create(l->program, &options, &engine, &error), "engine");
     must(gumbel_session_create(engine, &session, &error), "session");
-    for (int i = 0; i < EACH; i++)
+    for (int i = 0; i < request_count(); i++)
         for (uint32_t j = 0; j < l->requests[i].submission.answers; j++)
             answer_alone(session, &l->requests[i], j, &l->requests[i].alone[j]);
     gumbel_engine_destroy(engine);
@@ -212,7 +217,7 @@ static void pause_for(long nanoseconds) {
 
 static void *submit_some(void *user) {
     load *l = user;
-    for (unsigned i; (i = atomic_fetch_add(&l->next, 1)) < EACH;) {
+    for (unsigned i; (i = atomic_fetch_add(&l->next, 1)) < (unsigned)request_count();) {
         asked *a = &l->requests[i];
         gumbel_error told;
         uint64_t number;
@@ -260,7 +265,7 @@ static void draw_draft_engine(load *l, gumbel_engine_options *options) {
 
 /* Some answers are guessed for by the draft model alone. */
 static void choose_drafters(load *l) {
-    for (int i = 0; i < EACH && l->draft_engine; i++)
+    for (int i = 0; i < request_count() && l->draft_engine; i++)
         if (l->requests[i].submission.drafting == GUMBEL_DRAFTING_AUTO && random_once_in(&l->source, 2))
             l->requests[i].submission.drafting = GUMBEL_DRAFTING_MODEL;
 }
@@ -379,14 +384,14 @@ static void run_load(uint64_t seed, uint64_t *counts) {
     l->seed = seed;
     l->source = (random_source){seed};
     open_program(l);
-    for (int i = 0; i < EACH; i++)
+    for (int i = 0; i < request_count(); i++)
         draw_request(l, &l->requests[i]);
     answer_all_alone(l);
-    for (int i = 0; i < EACH; i++)
+    for (int i = 0; i < request_count(); i++)
         predict(l, &l->requests[i]);
     const gumbel_scheduler_stats stats = answer_all_together(l);
     check_stats(&stats);
-    for (int i = 0; i < EACH; i++)
+    for (int i = 0; i < request_count(); i++)
         for (uint32_t j = 0; j < l->requests[i].submission.answers; j++)
             compare(&l->requests[i], j, counts);
     counts[CACHED] += stats.cached_tokens;

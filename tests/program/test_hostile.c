@@ -85,7 +85,7 @@ static void files_cut_short_are_refused(void **state) {
 
 /* From one damage to the next; no divisor of a byte's bits. */
 static uint64_t step(void) {
-    return is_short_run() ? 5 : 1;
+    return is_short_run() ? 7 : 1;
 }
 
 /* The bytes of the header and table, or of a section. */

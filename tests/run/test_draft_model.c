@@ -199,8 +199,16 @@ static void its_own_guesses_are_accepted(void **state) {
     }
 }
 
+/* A short run has two simple settings and, where it does not take minutes, the one that has everything. */
+static bool is_left_out(uint32_t setting) {
+    const bool is_cpu = strcmp(GUMBEL_TEST_BACKEND, "cpu") == 0;
+    return is_short_run() && setting >= 2 && !(is_cpu && setting == SETTINGS - 1);
+}
+
 static void compare(const gumbel_program *program, const gumbel_program *draft, transcript *sum) {
-    for (uint32_t i = 0; i < (uint32_t)shortened(SETTINGS, 2); i++) {
+    for (uint32_t i = 0; i < SETTINGS; i++) {
+        if (is_left_out(i))
+            continue;
         side alone = make_side(program, NULL, i), drafted = make_side(program, draft, i);
         const transcript expected = converse(&alone, &settings[i]), got = converse(&drafted, &settings[i]);
         assert_same(&expected, &got);

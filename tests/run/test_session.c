@@ -4,6 +4,7 @@
  */
 #include "support/backend.h"
 #include "support/programs/random_program.h"
+#include "support/test_arguments.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -68,6 +69,10 @@ static size_t generate(gumbel_session *which, const int32_t *tokens, size_t coun
     return made;
 }
 
+static uint32_t generated_count(void) {
+    return (uint32_t)shortened(GENERATED, 6);
+}
+
 static void test_slots(void **state) {
     (void)state;
     gumbel_session *second, *third;
@@ -81,24 +86,25 @@ static void test_slots(void **state) {
 
 static void test_seed_schedule(void **state) {
     (void)state;
+    const uint32_t count = generated_count();
     int32_t first[GENERATED], again[GENERATED], other[GENERATED];
     gumbel_finish finish;
     uint64_t seed;
     gumbel_session_set_seed(session, 77);
-    assert_int_equal(generate(session, prompt, PROMPT, GENERATED, first, &finish), GENERATED);
+    assert_int_equal(generate(session, prompt, PROMPT, count, first, &finish), count);
     assert_int_equal(finish, GUMBEL_FINISH_LENGTH);
     assert_ok(gumbel_session_get_seed(session, &seed, &error), &error);
-    assert_int_equal(seed, 77 + GENERATED); /* prompt tokens do not count */
+    assert_int_equal(seed, 77 + count); /* prompt tokens do not count */
 
     gumbel_session_reset(session);
     gumbel_session_set_seed(session, 77);
-    generate(session, prompt, PROMPT, GENERATED, again, &finish);
-    assert_memory_equal(first, again, sizeof first);
+    generate(session, prompt, PROMPT, count, again, &finish);
+    assert_memory_equal(first, again, count * sizeof *first);
 
     gumbel_session_reset(session);
     gumbel_session_set_seed(session, 78);
-    generate(session, prompt, PROMPT, GENERATED, other, &finish);
-    assert_memory_not_equal(first, other, sizeof first);
+    generate(session, prompt, PROMPT, count, other, &finish);
+    assert_memory_not_equal(first, other, count * sizeof *first);
 }
 
 static void test_seed_wraps_and_is_drawn(void **state) {
@@ -122,10 +128,11 @@ static void test_seed_wraps_and_is_drawn(void **state) {
 /* Generating by hand with steps gives what the loop gives. */
 static void test_loop_equals_steps(void **state) {
     (void)state;
+    const uint32_t count = generated_count();
     int32_t ids[GENERATED];
     gumbel_finish finish;
     gumbel_session_set_seed(session, 5);
-    generate(session, prompt, PROMPT, GENERATED, ids, &finish);
+    generate(session, prompt, PROMPT, count, ids, &finish);
     gumbel_session_reset(session);
     gumbel_session_set_seed(session, 5);
     assert_ok(gumbel_session_append(session, prompt, PROMPT - 1, &error), &error);
@@ -136,7 +143,7 @@ static void test_loop_equals_steps(void **state) {
                               .token_count = 1,
                               .result = &result,
                               .sampling = &warm};
-    for (size_t i = 0; i < GENERATED; i++) {
+    for (size_t i = 0; i < count; i++) {
         assert_ok(gumbel_step(engine, &request, 1, &error), &error);
         assert_int_equal(result.token, ids[i]);
         assert_int_equal(result.seed, 5 + i);
@@ -169,9 +176,12 @@ static void test_context_end(void **state) {
     (void)state;
     int32_t ids[CONTEXT];
     gumbel_finish finish;
+    const size_t before = is_short_run() ? 2 * PROMPT : 0;
+    for (size_t i = 0; i < before; i += PROMPT)
+        assert_ok(gumbel_session_append(session, prompt, PROMPT, &error), &error);
     size_t made = generate(session, prompt, PROMPT, 0, ids, &finish);
     assert_int_equal(finish, GUMBEL_FINISH_CONTEXT);
-    assert_int_equal(made, CONTEXT - PROMPT + 1); /* the last one is drawn but cannot be run */
+    assert_int_equal(made, CONTEXT - before - PROMPT + 1); /* the last one is drawn but cannot be run */
     assert_fails(gumbel_session_append(session, prompt, 1, &error), GUMBEL_ERROR_LIMIT, &error, "128");
     assert_fails(gumbel_generate(session, prompt, 1, NULL, &error), GUMBEL_ERROR_LIMIT, &error, "128");
 }

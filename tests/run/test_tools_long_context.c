@@ -246,19 +246,22 @@ static void compare_chunks(const char *cache, lengths of) {
     gumbel_program_close(f.program);
 }
 
+enum { CACHES = 3 };
+static const char *caches[CACHES] = {"bfloat16", "q8", "q4"};
+
 /* Prompts a little beyond the window, a short chunk more, twice the window, and beyond a long chunk. The next
  * turn goes back behind the reply, which rings have room for where it is short. */
 static void a_call_goes_on(void **state) {
     static const lengths all[] = {
         {WINDOW + 1, 0}, {WINDOW + 16, 80}, {2 * WINDOW, 0}, {WINDOW + LONG_CHUNK + 1, 80}};
     const char *const *cache = *state;
-    for (int i = 0; i < shortened(sizeof all / sizeof *all, 3); i++)
-        compare_chunks(*cache, all[i]);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (!is_short_run() || i % CACHES == (size_t)(cache - caches)) /* each length with one kind */
+            compare_chunks(*cache, all[i]);
 }
 
 int main(int argument_count, char **arguments) {
     read_test_arguments(argument_count, arguments);
-    static const char *caches[] = {"bfloat16", "q8", "q4"};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(a_call_goes_on, &caches[0]),
         cmocka_unit_test_prestate(a_call_goes_on, &caches[1]),

@@ -8,12 +8,18 @@
 #include "races.h"
 #include "written.h"
 
+#include <cstdint>
+
+extern "C" char __data_start, _end; /* of what is static */
+
 void (*emulated_access)(const void *at, size_t size, bool writes);
 
 namespace {
 
 inline void report_access(const void *at, size_t size, bool writes) {
-    if (emulated_access && emulated_is_of_device(at))
+    const uintptr_t address = (uintptr_t)at;
+    const bool is_shared = address >= (uintptr_t)&__data_start && address < (uintptr_t)&_end;
+    if (emulated_access && !is_shared)
         emulated_access(at, size, writes);
 }
 

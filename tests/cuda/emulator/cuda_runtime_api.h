@@ -137,8 +137,8 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *fu
 /* For tests: called with each kernel that a stream or a graph runs. NULL: nobody wants to know. */
 extern void (*emulated_trace)(const void *function);
 
-/* For tests of builds with GUMBEL_EMULATED_CHECKS: called with each access of a kernel to memory of the
- * device. */
+/* For tests of builds with GUMBEL_EMULATED_CHECKS: called with each access of a kernel but those of shared
+ * memory, also of a thread's own; whether memory is the device's. */
 extern void (*emulated_access)(const void *at, size_t size, bool writes);
 bool emulated_is_of_device(const void *at);
 

@@ -20,8 +20,8 @@ constexpr size_t MOST_AT_ONCE = 16;
 /* Whether some of up to MOST_AT_ONCE bytes are unwritten. */
 inline bool is_unwritten(const void *memory, size_t size) {
     const uintptr_t address = (uintptr_t)memory;
-    const uint8_t *bits = unwritten_bits + address / 8;
-    const uint32_t window = bits[0] | (uint32_t)bits[1] << 8 | (uint32_t)bits[2] << 16;
+    uint32_t window;
+    __builtin_memcpy(&window, unwritten_bits + address / 8, sizeof window);
     return (window >> address % 8 & ((1u << size) - 1)) != 0;
 }
 

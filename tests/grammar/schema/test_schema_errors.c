@@ -5,8 +5,8 @@
 #include "check_schema.h"
 
 #include "base/byte_buffer.h"
-#include "base/clock.h"
 #include "base/memory.h"
+#include "support/test_arguments.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -165,14 +165,12 @@ static void test_options(void **state) {
 static gumbel_status express(const gb_byte_buffer *text, gumbel_error *error) {
     gb_expressions *expressions = gb_expressions_create();
     gb_grammar *grammar = NULL;
-    const double begin = gb_seconds();
     const gb_expression root =
         gb_schema_express_text(expressions, (const char *)text->data, text->size, NULL, error);
     const gumbel_status status =
         root ? gb_grammar_compile(expressions, root, NULL, &grammar, error) : error->status;
     gb_grammar_destroy(grammar);
     gb_expressions_destroy(expressions);
-    assert_true(gb_seconds() - begin < 60);
     return status;
 }
 
@@ -197,6 +195,11 @@ static void check_bomb(gb_byte_buffer text, gumbel_status status, const char *pa
     gb_buffer_free(&text);
 }
 
+/* What lists of 60 definitions, or of 24, end in. */
+static const char *last_of_lists(void) {
+    return is_short_run() ? "'d24':{'type':'integer'}}}" : "'d60':{'type':'integer'}}}";
+}
+
 static void test_bombs(void **state) {
     (void)state;
     check_bomb(repeated("", "{'items':", 300, ""), GUMBEL_ERROR_FORMAT, "schema: line");
@@ -212,8 +215,8 @@ static void test_bombs(void **state) {
     check_bomb(
         repeated(
             "{'$ref':'#/$defs/d0','$defs':{",
-            "'d%d':{'anyOf':[{'$ref':'#/$defs/d%d','multipleOf':2},{'$ref':'#/$defs/d%d','minimum':1}]},", 60,
-            "'d60':{'type':'integer'}}}"),
+            "'d%d':{'anyOf':[{'$ref':'#/$defs/d%d','multipleOf':2},{'$ref':'#/$defs/d%d','minimum':1}]},",
+            is_short_run() ? 24 : 60, last_of_lists()),
         GUMBEL_ERROR_LIMIT, "");
     check_bomb(repeated("{'type':'string','pattern':'^x.{1,", "1000000", 1, "}$'}"), GUMBEL_ERROR_LIMIT, "");
 }

@@ -130,6 +130,25 @@ __device__ inline int32_t add_products_of_bytes(uint32_t a, uint32_t b, int32_t 
 #endif
 }
 
+#if !defined(__CUDACC__)
+/* Emulated: what the lanes that have the lane's row of a, or one of its two columns of b, have of them. */
+struct fragments_of_lanes {
+    uint32_t a[4][4], b[2][4][2];
+
+    fragments_of_lanes(const uint32_t of_a[4], uint32_t b0, uint32_t b1) {
+        const uint32_t mine[6] = {of_a[0], of_a[1], of_a[2], of_a[3], b0, b1};
+        const uint8_t *all = emulated::exchange(mine, sizeof mine);
+        const unsigned lane = emulated::lane(), row = lane / 4, column = lane % 4 * 2;
+        for (unsigned i = 0; i < 4; i++) {
+            memcpy(a[i], all + (row * 4 + i) * emulated::EXCHANGE_BYTES, sizeof a[i]);
+            for (unsigned c = 0; c < 2; c++)
+                memcpy(b[c][i], all + ((column + c) * 4 + i) * emulated::EXCHANGE_BYTES + sizeof a[i],
+                       sizeof b[c][i]);
+        }
+    }
+};
+#endif
+
 /* d = a b + c of bytes, those of a unsigned: m16n8k32 with 32-bit sums. As with m16n8k16, but each word has
  * four columns of a or rows of b: 4t .. 4t + 3, and 4t + 16 .. in the second ones. */
 __device__ inline void multiply_add_bytes(int32_t d[4], const uint32_t a[4], uint32_t b0, uint32_t b1,
@@ -141,17 +160,12 @@ __device__ inline void multiply_add_bytes(int32_t d[4], const uint32_t a[4], uin
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "r"(c[0]), "r"(c[1]), "r"(c[2]),
           "r"(c[3]));
 #else
-    const uint32_t mine[6] = {a[0], a[1], a[2], a[3], b0, b1};
-    const uint8_t *all = emulated::exchange(mine, sizeof mine);
-    const unsigned lane = emulated::lane(), row = lane / 4, column = lane % 4 * 2;
+    const fragments_of_lanes lanes(a, b0, b1);
     for (unsigned i = 0; i < 4; i++) {
         int32_t sum = c[i];
         for (unsigned k = 0; k < 32; k++) {
-            uint32_t of_a[6], of_b[6];
-            memcpy(of_a, all + (row * 4 + k % 16 / 4) * emulated::EXCHANGE_BYTES, sizeof of_a);
-            memcpy(of_b, all + ((column + i % 2) * 4 + k % 16 / 4) * emulated::EXCHANGE_BYTES, sizeof of_b);
-            const uint32_t x = of_a[i / 2 + k / 16 * 2] >> (k % 4 * 8) & 0xff;
-            sum += (int32_t)x * (int8_t)(of_b[4 + k / 16] >> (k % 4 * 8));
+            const uint32_t x = lanes.a[k % 16 / 4][i / 2 + k / 16 * 2] >> (k % 4 * 8) & 0xff;
+            sum += (int32_t)x * (int8_t)(lanes.b[i % 2][k % 16 / 4][k / 16] >> (k % 4 * 8));
         }
         d[i] = sum;
     }
@@ -166,15 +180,10 @@ __device__ inline void multiply_add(float c[4], const uint32_t a[4], uint32_t b0
         : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 #else
-    const uint32_t mine[6] = {a[0], a[1], a[2], a[3], b0, b1};
-    const uint8_t *all = emulated::exchange(mine, sizeof mine);
-    const unsigned lane = emulated::lane(), row = lane / 4, column = lane % 4 * 2;
+    const fragments_of_lanes lanes(a, b0, b1);
     for (unsigned i = 0; i < 4; i++) {
         for (unsigned k = 0; k < 16; k += 2) {
-            uint32_t of_a[6], of_b[6];
-            memcpy(of_a, all + (row * 4 + k % 8 / 2) * emulated::EXCHANGE_BYTES, sizeof of_a);
-            memcpy(of_b, all + ((column + i % 2) * 4 + k % 8 / 2) * emulated::EXCHANGE_BYTES, sizeof of_b);
-            const uint32_t x = of_a[i / 2 + k / 8 * 2], y = of_b[4 + k / 8];
+            const uint32_t x = lanes.a[k % 8 / 2][i / 2 + k / 8 * 2], y = lanes.b[i % 2][k % 8 / 2][k / 8];
             c[i] += low_bf16(x) * low_bf16(y);
             c[i] += high_bf16(x) * high_bf16(y);
         }

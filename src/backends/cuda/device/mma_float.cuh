@@ -13,7 +13,7 @@
 #ifndef GUMBEL_BACKENDS_CUDA_DEVICE_MMA_FLOAT_CUH
 #define GUMBEL_BACKENDS_CUDA_DEVICE_MMA_FLOAT_CUH
 
-#include "backends/cuda/device/device.cuh"
+#include "backends/cuda/device/mma.cuh"
 
 namespace gb_cuda {
 
@@ -38,17 +38,12 @@ __device__ inline void multiply_add_tf32(float c[4], const uint32_t a[4], uint32
         : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 #else
-    const uint32_t mine[6] = {a[0], a[1], a[2], a[3], b0, b1};
-    const uint8_t *all = emulated::exchange(mine, sizeof mine);
-    const unsigned lane = emulated::lane(), row = lane / 4, column = lane % 4 * 2;
+    const fragments_of_lanes lanes(a, b0, b1);
     for (unsigned i = 0; i < 4; i++) {
         double sum = c[i];
         for (unsigned k = 0; k < 8; k++) {
-            uint32_t of_a[6], of_b[6];
-            memcpy(of_a, all + (row * 4 + k % 4) * emulated::EXCHANGE_BYTES, sizeof of_a);
-            memcpy(of_b, all + ((column + i % 2) * 4 + k % 4) * emulated::EXCHANGE_BYTES, sizeof of_b);
-            sum += (double)gb_float_from_bits(of_a[i / 2 + k / 4 * 2] & 0xffffe000u) *
-                   gb_float_from_bits(of_b[4 + k / 4] & 0xffffe000u);
+            sum += (double)gb_float_from_bits(lanes.a[k % 4][i / 2 + k / 4 * 2] & 0xffffe000u) *
+                   gb_float_from_bits(lanes.b[i % 2][k % 4][k / 4] & 0xffffe000u);
         }
         c[i] = toward_zero(sum);
     }

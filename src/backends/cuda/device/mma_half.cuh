@@ -57,15 +57,10 @@ __device__ inline void multiply_add_half(float c[4], const uint32_t a[4], uint32
         : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 #else
-    const uint32_t mine[6] = {a[0], a[1], a[2], a[3], b0, b1};
-    const uint8_t *all = emulated::exchange(mine, sizeof mine);
-    const unsigned lane = emulated::lane(), row = lane / 4, column = lane % 4 * 2;
+    const fragments_of_lanes lanes(a, b0, b1);
     for (unsigned i = 0; i < 4; i++) {
         for (unsigned k = 0; k < 16; k += 2) {
-            uint32_t of_a[6], of_b[6];
-            memcpy(of_a, all + (row * 4 + k % 8 / 2) * emulated::EXCHANGE_BYTES, sizeof of_a);
-            memcpy(of_b, all + ((column + i % 2) * 4 + k % 8 / 2) * emulated::EXCHANGE_BYTES, sizeof of_b);
-            const uint32_t x = of_a[i / 2 + k / 8 * 2], y = of_b[4 + k / 8];
+            const uint32_t x = lanes.a[k % 8 / 2][i / 2 + k / 8 * 2], y = lanes.b[i % 2][k % 8 / 2][k / 8];
             c[i] += low_half(x) * low_half(y);
             c[i] += high_half(x) * high_half(y);
         }

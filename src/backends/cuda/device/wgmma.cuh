@@ -220,18 +220,29 @@ void give_registers_back() {}
 template <int REGISTERS>
 void take_registers() {}
 
+/* What the four lanes that have the lane's rows of a have of it. */
+struct rows_of_a {
+    uint32_t of_lane[4][4];
+
+    explicit rows_of_a(const uint32_t (&mine)[4]) {
+        const uint8_t *all = emulated::exchange(mine, sizeof mine);
+        for (unsigned i = 0; i < 4; i++)
+            memcpy(of_lane[i], all + (emulated::lane() / 4 * 4 + i) * emulated::EXCHANGE_BYTES,
+                   sizeof of_lane[i]);
+    }
+};
+
 template <int N>
 void start_products(float (&sums)[N / 2], const uint32_t (&a)[4], b_operand b) {
-    const uint8_t *all = emulated::exchange(a, sizeof a);
+    const rows_of_a rows(a);
     const unsigned lane = emulated::lane();
     for (unsigned i = 0; i < N / 2; i++) {
         const unsigned row = i / 4 * 8 + lane % 4 * 2 + i % 2;
         for (unsigned k = 0; k < 16; k += 2) {
-            uint32_t of_a[4], y;
-            memcpy(of_a, all + (lane / 4 * 4 + k % 8 / 2) * emulated::EXCHANGE_BYTES, sizeof of_a);
+            uint32_t y;
             const unsigned piece = (b.column + k) / 8 ^ row % 8;
             memcpy(&y, b.rows + row * B_ROW_BYTES + piece * B_PIECE_BYTES + k % 8 * 2, sizeof y);
-            const uint32_t x = of_a[i % 4 / 2 + k / 8 * 2];
+            const uint32_t x = rows.of_lane[k % 8 / 2][i % 4 / 2 + k / 8 * 2];
             sums[i] += low_bf16(x) * low_bf16(y);
             sums[i] += high_bf16(x) * high_bf16(y);
         }
@@ -250,14 +261,11 @@ void add_products(float (&sums)[N / 2], const First &a_of, const Second &b_of) {
 
 template <int N>
 void start_products_by_columns(float (&sums)[N / 2], const uint32_t (&a)[4], b_operand b) {
-    const uint8_t *all = emulated::exchange(a, sizeof a);
-    const unsigned lane = emulated::lane();
+    const rows_of_a rows(a);
     add_products<N>(
         sums,
         [&](unsigned below, unsigned k) {
-            uint32_t of_a[4];
-            memcpy(of_a, all + (lane / 4 * 4 + k % 8 / 2) * emulated::EXCHANGE_BYTES, sizeof of_a);
-            const uint32_t both = of_a[below + k / 8 * 2];
+            const uint32_t both = rows.of_lane[k % 8 / 2][below + k / 8 * 2];
             return k % 2 ? high_bf16(both) : low_bf16(both);
         },
         [&](unsigned row, unsigned k) {
@@ -278,15 +286,13 @@ void start_products_of(float (&sums)[N / 2], b_operand a, b_operand b) {
 
 template <int N>
 void start_byte_products(int32_t (&sums)[N / 2], const uint32_t (&a)[4], b_operand b) {
-    const uint8_t *all = emulated::exchange(a, sizeof a);
+    const rows_of_a rows(a);
     const unsigned lane = emulated::lane();
     for (unsigned i = 0; i < N / 2; i++) {
         const unsigned row = i / 4 * 8 + lane % 4 * 2 + i % 2;
         for (unsigned k = 0; k < 32; k++) {
-            uint32_t of_a[4];
-            memcpy(of_a, all + (lane / 4 * 4 + k % 16 / 4) * emulated::EXCHANGE_BYTES, sizeof of_a);
             const unsigned at = b.column * 2 + k, piece = at / B_PIECE_BYTES ^ row % 8;
-            const uint32_t x = of_a[i % 4 / 2 + k / 16 * 2] >> (k % 4 * 8) & 0xff;
+            const uint32_t x = rows.of_lane[k % 16 / 4][i % 4 / 2 + k / 16 * 2] >> (k % 4 * 8) & 0xff;
             sums[i] +=
                 (int32_t)x * (int8_t)b.rows[row * B_ROW_BYTES + piece * B_PIECE_BYTES + at % B_PIECE_BYTES];
         }
