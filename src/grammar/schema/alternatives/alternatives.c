@@ -8,6 +8,7 @@
 #include "grammar/schema/negate/negate.h"
 #include "grammar/schema/reader/keywords.h"
 #include "grammar/schema/reader/types.h"
+#include "grammar/schema/rewrite/target.h"
 
 #include <string.h>
 
@@ -98,7 +99,7 @@ static bool follow_branch(const search *wanted, const gb_way *at, const json_t *
     bool is_followed = gb_way_take(wanted->reader, at, branches, index, &taken) &&
                        (!is_apart || leave_out_others(wanted->reader, at, branches, index, &taken));
     gb_terms_free(&taken.left);
-    if (!gb_terms_add_all(&taken.left, left))
+    if (is_followed && !gb_terms_add_all(&taken.left, left))
         is_followed = gb_schema_no_memory(wanted->reader);
     is_followed = is_followed && follow(wanted, &taken);
     gb_way_free(&taken);
@@ -111,12 +112,20 @@ static bool is_dead(const search *wanted, const gb_way *at) {
            (at->chosen.count > 0 && gb_is_impossible(wanted->reader, &at->terms, wanted->look > 0));
 }
 
+/* Adds the branch to what is left to others. */
+static bool leave(gb_schema_reader *reader, gb_terms *left, const json_t *branch) {
+    const json_t *schema = gb_target(reader, branch);
+    if (schema && json_is_object(schema) && !gb_terms_add(left, schema))
+        gb_schema_no_memory(reader);
+    return !gb_schema_failed(reader);
+}
+
 static bool follow_branches(const search *wanted, const gb_way *at, const json_t *branches, bool is_apart) {
     gb_terms left = {0};
     bool is_followed = gb_terms_add_all(&left, &at->left) || gb_schema_no_memory(wanted->reader);
     for (size_t i = 0; is_followed && i < json_array_size(branches); i++) {
         is_followed = follow_branch(wanted, at, branches, i, is_apart, &left) &&
-                      gb_way_leave(wanted->reader, &left, json_array_get(branches, i));
+                      leave(wanted->reader, &left, json_array_get(branches, i));
         if (wanted->is_any && wanted->alternatives->count > 0)
             break;
     }

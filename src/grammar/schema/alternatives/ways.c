@@ -52,13 +52,6 @@ bool gb_way_add(gb_schema_reader *reader, gb_way *at, const json_t *schema) {
     return !gb_schema_failed(reader);
 }
 
-bool gb_way_leave(gb_schema_reader *reader, gb_terms *left, const json_t *branch) {
-    const json_t *schema = gb_target(reader, branch);
-    if (schema && json_is_object(schema) && !gb_terms_add(left, schema))
-        gb_schema_no_memory(reader);
-    return !gb_schema_failed(reader);
-}
-
 static bool add_references(gb_schema_reader *reader, gb_way *at, const json_t *schema) {
     static const char *const keywords[] = {"$ref", "$dynamicRef"};
     for (size_t i = 0; i < sizeof keywords / sizeof keywords[0]; i++) {

@@ -32,7 +32,4 @@ const json_t *gb_way_choice(gb_schema_reader *reader, const gb_way *way, const j
 bool gb_way_take(gb_schema_reader *reader, const gb_way *from, const json_t *branches, size_t index,
                  gb_way *taken);
 
-/* Adds the branch to what is left to another way. False on an error. */
-bool gb_way_leave(gb_schema_reader *reader, gb_terms *left, const json_t *branch);
-
 #endif
