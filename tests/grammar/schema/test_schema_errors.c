@@ -5,6 +5,7 @@
 #include "check_schema.h"
 
 #include "base/byte_buffer.h"
+#include "base/clock.h"
 #include "base/memory.h"
 #include "support/test_arguments.h"
 
@@ -165,12 +166,14 @@ static void test_options(void **state) {
 static gumbel_status express(const gb_byte_buffer *text, gumbel_error *error) {
     gb_expressions *expressions = gb_expressions_create();
     gb_grammar *grammar = NULL;
+    const double begin = gb_seconds();
     const gb_expression root =
         gb_schema_express_text(expressions, (const char *)text->data, text->size, NULL, error);
     const gumbel_status status =
         root ? gb_grammar_compile(expressions, root, NULL, &grammar, error) : error->status;
     gb_grammar_destroy(grammar);
     gb_expressions_destroy(expressions);
+    assert_true(gb_seconds() - begin < 60);
     return status;
 }
 

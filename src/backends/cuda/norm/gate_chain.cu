@@ -15,8 +15,8 @@ enum {
     MOST_GRID_Y = 65535,
     FEW_ROWS = 16,  /* which need many blocks */
     ROW_PARTS = 3,  /* of LANE_COLUMNS, that a thread has of a row that a block has */
-    MANY_PARTS = 6, /* the same where every multiprocessor has several rows: fewer threads compute what all of
-                     * a row need, and two blocks have room */
+    MANY_PARTS = 6, /* the same where every multiprocessor has several rows: fewer threads compute what a row
+                     * needs as a whole, and two blocks have room */
     MANY_THREADS = 14 * WARP
 };
 
