@@ -38,7 +38,8 @@ typedef struct export_graph {
 typedef struct export_job {
     gumbel_export_options options;
     gb_packing_order order;
-    gb_source source;
+    gb_source source, assistant; /* assistant: where one is wanted */
+    gb_checkpoint *both;         /* the tensors of source and assistant; or NULL */
     const gb_model *model;
     gb_recipe *recipe;
     export_graph own, head; /* head: where one is wanted */
@@ -64,6 +65,11 @@ static void report(const export_job *job, gumbel_log_level level, const char *fo
     job->options.log(job->options.log_user, level, escaped.message);
 }
 
+/* What weights are made from; NULL: they are random. */
+static const gb_checkpoint *checkpoint_of(const export_job *job) {
+    return job->both ? job->both : job->source.checkpoint;
+}
+
 static bool is_minimal(const gumbel_export_options *options) {
     return options->sampler && strcmp(options->sampler, "minimal") == 0;
 }
@@ -85,19 +91,32 @@ static gumbel_status check_sampler(const gumbel_export_options *options, gumbel_
     return GUMBEL_OK;
 }
 
+static bool wants_head(const gumbel_export_options *options) {
+    return options->draft_head || options->assistant;
+}
+
+static gumbel_status check_head_options(const gumbel_export_options *options, gumbel_error *error) {
+    const char *head = options->assistant ? "assistant" : "draft_head";
+    if (options->draft_head && options->assistant)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                       "draft_head and assistant: a program has one draft head, and the assistant is it");
+    if (wants_head(options) && options->size_target > 0)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                       "%s and size_target: a program of a given size cannot have a draft head in this "
+                       "version",
+                       head);
+    if (wants_head(options) && options->logits)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                       "%s and logits: a head draws what it guesses in its sampler", head);
+    return GUMBEL_OK;
+}
+
 static gumbel_status check_options(const gumbel_export_options *given, gumbel_export_options *options,
                                    gumbel_error *error) {
     GB_TRY(gb_read_versioned(given, "export options", options, sizeof *options, error));
     if (options->stats)
         GB_TRY(gb_check_versioned(options->stats, "export stats", error));
-    if (options->draft_head && options->size_target > 0)
-        return gb_fail(
-            error, GUMBEL_ERROR_ARGUMENT,
-            "draft_head and size_target: a program of a given size cannot have a draft head in this "
-            "version");
-    if (options->draft_head && options->logits)
-        return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
-                       "draft_head and logits: a head draws what it guesses in its sampler");
+    GB_TRY(check_head_options(options, error));
     return check_sampler(options, error);
 }
 
@@ -120,6 +139,30 @@ static uint64_t count_layers(const export_job *job, const gb_config *root) {
     int64_t layers = gb_config_integer(&text, "num_hidden_layers", own, 0, INT32_MAX);
     uint64_t kept = job->options.layers;
     return kept > 0 && kept < (uint64_t)layers ? kept : (uint64_t)layers;
+}
+
+/* Its weights stand beside the model's. What a program quantizes it may be, but it is read in full: there is
+ * one description of quantized weights, the model's. */
+static gumbel_status open_assistant(export_job *job, gumbel_error *error) {
+    const char *path = job->options.assistant;
+    gb_source *assistant = &job->assistant;
+    if (!path)
+        return GUMBEL_OK;
+    if (gb_is_gguf(path))
+        return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
+                       "assistant: %s is a GGUF; expected the assistant's Hugging Face directory", path);
+    gumbel_status status = gb_source_open(path, job->options.random_weights, assistant, error);
+    if (status != GUMBEL_OK)
+        return gb_prefix(error, status, "assistant");
+    if (assistant->packing.method != GB_QUANTIZATION_NONE || gb_source_is_quantized(assistant))
+        return gb_fail(
+            error, GUMBEL_ERROR_UNSUPPORTED,
+            "assistant: %s is quantized, which is not supported in this version; take the one that "
+            "is released in bfloat16",
+            path);
+    if (!assistant->checkpoint)
+        return GUMBEL_OK;
+    return gb_checkpoint_join(job->source.checkpoint, "assistant.", assistant->checkpoint, &job->both, error);
 }
 
 static gumbel_status open_recipe(export_job *job, gumbel_error *error) {
@@ -177,7 +220,7 @@ static gumbel_status begin_graph(const export_job *job, const gb_config *root, e
     gb_dtype random_dtype = GB_DTYPE_NONE;
     if (options->random_weights)
         GB_TRY(gb_source_dtype(&job->source, &random_dtype, error));
-    graph->weights = gb_weights_create(job->source.checkpoint, random_dtype, options->random_seed);
+    graph->weights = gb_weights_create(checkpoint_of(job), random_dtype, options->random_seed);
     graph->builder = gb_builder_create();
     if (!graph->weights || !graph->builder)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the graph");
@@ -189,26 +232,28 @@ static gumbel_status begin_graph(const export_job *job, const gb_config *root, e
 
 static gumbel_status find_model(export_job *job, const gb_config *root, gumbel_error *error) {
     GB_TRY(gb_model_find(root, &job->model, error));
-    if (job->options.draft_head && !job->model->build_head)
-        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "draft_head: %s has no draft head that gumbel knows",
-                       job->model->name);
+    if (wants_head(&job->options) && !job->model->build_head)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "%s: %s has no draft head that gumbel knows",
+                       job->options.assistant ? "assistant" : "draft_head", job->model->name);
     return GUMBEL_OK;
 }
 
 static gumbel_status build_graphs(export_job *job, gumbel_error *error) {
     const gumbel_export_options *options = &job->options;
     const gb_config root = gb_config_root(job->source.config);
+    const gb_config assistant = options->assistant ? gb_config_root(job->assistant.config) : root;
     const gb_model_options model_options = {.max_context = options->max_context,
                                             .prefill_chunk = gb_backend_prefill_chunk(options->backend),
                                             .layers = options->layers,
-                                            .keep_hidden = options->draft_head,
+                                            .keep_hidden = wants_head(options),
+                                            .assistant = options->assistant ? &assistant : NULL,
                                             .sampler = sampler_options(options)};
     export_graph *own = &job->own, *head = &job->head;
     GB_TRY(find_model(job, &root, error));
     GB_TRY(begin_graph(job, &root, own, error));
     gb_weights_widen(own->weights, job->wide.is_wide);
     GB_TRY(job->model->build(&root, &model_options, own->builder, own->weights, error));
-    if (!options->draft_head)
+    if (!wants_head(options))
         return GUMBEL_OK;
     GB_TRY(begin_graph(job, &root, head, error));
     gb_weights_attach_head(own->weights, head->weights);
@@ -216,8 +261,7 @@ static gumbel_status build_graphs(export_job *job, gumbel_error *error) {
 }
 
 static gumbel_status check_graph(const export_job *job, gumbel_error *error) {
-    GB_TRY(
-        gb_refuse_unused_companions(job->source.checkpoint, &job->source.packing, job->own.weights, error));
+    GB_TRY(gb_refuse_unused_companions(checkpoint_of(job), &job->source.packing, job->own.weights, error));
     if (job->source.packing.leaves_input_scales)
         report(job, GUMBEL_LOG_INFO,
                "4-bit floats: inputs and caches are not rounded with the checkpoint's scales for them");
@@ -245,7 +289,7 @@ static bool has_draft_head(const gb_checkpoint *checkpoint) {
 }
 
 static void report_unused(const export_job *job) {
-    const gb_checkpoint *checkpoint = job->source.checkpoint;
+    const gb_checkpoint *checkpoint = checkpoint_of(job);
     const bool leaves_head = !job->options.draft_head && job->model->build_head && has_draft_head(checkpoint);
     char list[512];
     size_t count = gb_describe_unused(checkpoint, job->own.weights, list, sizeof list);
@@ -349,7 +393,7 @@ static gumbel_status finish_graph(const export_job *job, export_graph *graph, gu
 
 /* Gives the program its draft head. That they fit is verified here, since a reader would refuse the file. */
 static gumbel_status finish_head(export_job *job, gumbel_error *error) {
-    if (!job->options.draft_head)
+    if (!wants_head(&job->options))
         return GUMBEL_OK;
     GB_TRY(finish_graph(job, &job->head, error));
     job->own.program->head = job->head.program;
@@ -427,6 +471,7 @@ static gumbel_status export_to(export_job *job, const char *checkpoint, const ch
                                gumbel_error *error) {
     GB_TRY(open_recipe(job, error));
     GB_TRY(gb_source_open(checkpoint, job->options.random_weights, &job->source, error));
+    GB_TRY(open_assistant(job, error));
     GB_TRY(adopt_settings(job, error));
     GB_TRY(build_graphs(job, error));
     GB_TRY(check_graph(job, error));
@@ -469,6 +514,8 @@ gumbel_status gumbel_export(const char *checkpoint, const char *path, const gumb
     gb_recipe_close(job.recipe);
     gb_text_sections_free(&job.text);
     gb_buffer_free(&job.reply_format);
+    gb_checkpoint_close(job.both);
+    gb_source_close(&job.assistant);
     gb_source_close(&job.source);
     return status;
 }

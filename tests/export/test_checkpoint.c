@@ -79,6 +79,39 @@ static void reads_shards(void **state) {
     gb_checkpoint_close(checkpoint);
 }
 
+static void open_parsed(const char *name, test_tensor only, gb_checkpoint **checkpoint) {
+    gumbel_error error;
+    empty_temporary_directory();
+    write_safetensors(temporary_path("model.safetensors"), &only, 1);
+    assert_ok(gb_checkpoint_open(temporary_directory(), checkpoint, &error), &error);
+    assert_non_null(gb_checkpoint_find(*checkpoint, name));
+}
+
+/* The other's tensors are found under their new names; what stands twice is refused. */
+static void joins_two(void **state) {
+    (void)state;
+    gb_checkpoint *first = NULL, *other = NULL, *both = NULL, *none = NULL;
+    const gb_tensor *found = NULL;
+    gumbel_error error;
+    open_parsed("b.weight", tensor("b.weight", "F32", 2, 3, 24), &first);
+    open_parsed("weight", tensor("weight", "F32", 3, 2, 24), &other);
+    assert_ok(gb_checkpoint_join(first, "a.", other, &both, &error), &error);
+    assert_int_equal(gb_checkpoint_count(both), 2);
+    assert_string_equal(gb_checkpoint_at(both, 0)->name, "a.weight");
+    assert_string_equal(gb_checkpoint_at(both, 1)->name, "b.weight");
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(gb_checkpoint_index(both, gb_checkpoint_at(both, i)), i);
+    assert_ok(gb_checkpoint_get(both, "a.weight", 2, (const int64_t[]){3, 2}, &found, &error), &error);
+    assert_memory_equal(found->data, VALUES, sizeof VALUES);
+    assert_null(gb_checkpoint_find(both, "weight"));
+    assert_fails(gb_checkpoint_join(first, "b.", other, &none, &error), GUMBEL_ERROR_FORMAT, &error,
+                 "tensor b.weight stands twice");
+    assert_null(none);
+    gb_checkpoint_close(both);
+    gb_checkpoint_close(other);
+    gb_checkpoint_close(first);
+}
+
 static void refuses_index(const char *index, gumbel_status status, const char *part) {
     gb_checkpoint *checkpoint = NULL;
     gumbel_error error;
@@ -133,6 +166,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(reads_single_file, start_empty),
         cmocka_unit_test_setup(reads_shards, start_empty),
+        cmocka_unit_test(joins_two),
         cmocka_unit_test_setup(refuses_bad_indices, start_empty),
         cmocka_unit_test_setup(refuses_every_index_truncation, start_empty),
         cmocka_unit_test_setup(refuses_directories_without_weights, start_empty),

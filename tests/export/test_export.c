@@ -302,6 +302,16 @@ static void refuses_what_it_cannot_do(void **state) {
     options.size_target = 1000000;
     assert_fails(gumbel_export(config, path, &options, &error), GUMBEL_ERROR_ARGUMENT, &error,
                  "draft_head and size_target");
+    options.assistant = "assistant";
+    assert_fails(gumbel_export(config, path, &options, &error), GUMBEL_ERROR_ARGUMENT, &error,
+                 "draft_head and assistant");
+    options.draft_head = false;
+    assert_fails(gumbel_export(config, path, &options, &error), GUMBEL_ERROR_ARGUMENT, &error,
+                 "assistant and size_target");
+    options = (gumbel_export_options){
+        .size = sizeof options, .random_weights = true, .logits = true, .assistant = "assistant"};
+    assert_fails(gumbel_export(config, path, &options, &error), GUMBEL_ERROR_ARGUMENT, &error,
+                 "assistant and logits");
     options = (gumbel_export_options){.random_weights = true};
     assert_fails(gumbel_export(config, path, &options, &error), GUMBEL_ERROR_ARGUMENT, &error, "size");
     assert_fails(gumbel_export(config, path, NULL, &error), GUMBEL_ERROR_ARGUMENT, &error, "random weights");

@@ -271,6 +271,53 @@ static void reads_the_unified_model(void **state) {
     gb_gemma4_config_free(&config);
 }
 
+/* Keys are members of the text model's object, each with a comma behind. */
+static gumbel_status read_assistant(const char *keys, gb_gemma4_config *config, gumbel_error *error) {
+    char text[1024];
+    snprintf(text, sizeof text,
+             "{\"model_type\":\"gemma4_assistant\",\"backbone_hidden_size\":2560,\"text_config\":{%s"
+             "\"num_hidden_layers\":4,\"vocab_size_per_layer_input\":0}}",
+             keys);
+    return read_text(text, config, error);
+}
+
+static void reads_an_assistant(void **state) {
+    (void)state;
+    static const char *const forms[] = {"\"hidden_size_per_layer_input\":0,",
+                                        "\"hidden_size_per_layer_input\":0,\"num_kv_shared_layers\":4,"};
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        gb_gemma4_config config;
+        gumbel_error error;
+        assert_ok(read_assistant(forms[i], &config, &error), &error);
+        assert_true(config.is_assistant && config.is_wrapped && !config.is_unified && config.has_tied_head);
+        assert_int_equal(config.backbone_hidden_size, 2560);
+        for (int k = 0; k < 4; k++)
+            assert_true(config.layers[k].shares_keys);
+        gb_gemma4_config_free(&config);
+    }
+}
+
+static void refuses_what_no_assistant_has(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {
+        {"\"enable_moe_block\":true,\"num_experts\":4,\"top_k_experts\":2,\"moe_intermediate_size\":8,"
+         "\"hidden_size_per_layer_input\":0,",
+         "text_config.enable_moe_block: true is not supported of an assistant"},
+        {"", "text_config.hidden_size_per_layer_input: 256 is not supported of an assistant"},
+        {"\"use_double_wide_mlp\":true,\"hidden_size_per_layer_input\":0,",
+         "text_config.use_double_wide_mlp: true is not supported of an assistant"},
+        {"\"num_kv_shared_layers\":3,\"hidden_size_per_layer_input\":0,",
+         "text_config.num_kv_shared_layers: 3, expected all the 4"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        gb_gemma4_config config;
+        gumbel_error error;
+        assert_fails(read_assistant(cases[i][0], &config, &error), GUMBEL_ERROR_UNSUPPORTED, &error,
+                     cases[i][1]);
+        gb_gemma4_config_free(&config);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(has_transformers_defaults),
@@ -284,6 +331,8 @@ int main(void) {
         cmocka_unit_test(shares_keys_of_the_last_layers),
         cmocka_unit_test(reads_inputs_of_layers),
         cmocka_unit_test(reads_the_unified_model),
+        cmocka_unit_test(reads_an_assistant),
+        cmocka_unit_test(refuses_what_no_assistant_has),
         cmocka_unit_test(refuses_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,7 +14,8 @@
 #include <string.h>
 
 typedef struct export_arguments {
-    const char *checkpoint, *output, *quantize, *calibrate, *backend, *sampler, *activations, *cache, *size;
+    const char *checkpoint, *output, *quantize, *calibrate, *backend, *sampler, *activations, *cache, *size,
+        *assistant;
     cli_integer max_context, layers, top_logprobs;
     cli_seed random_weights;
     int pull;
@@ -118,6 +119,13 @@ static const cli_option program_table[] = {
              "computed: mtp.* of Qwen3.5.",
      .type = CLI_FLAG,
      .offset = offsetof(export_arguments, draft_head)},
+    {.names = "--assistant",
+     .argument = "DIR",
+     .help =
+         "With this assistant of the model as its draft head: a small checkpoint released beside it, such "
+         "as gemma-4-31B-it-assistant. A directory as CHECKPOINT is one.",
+     .type = CLI_STRING,
+     .offset = offsetof(export_arguments, assistant)},
     {.names = "--sampler",
      .argument = "KIND",
      .help = "full, the default: with min-p, penalties, biases and log-probabilities; minimal: temperature, "
@@ -237,6 +245,7 @@ static int export_program(void *given) {
         .cache = arguments->cache,
         .size_target = size,
         .draft_head = arguments->draft_head,
+        .assistant = arguments->assistant,
     };
     gumbel_error error;
     gumbel_status status = export_found(arguments, options, &error);

@@ -28,6 +28,9 @@ struct gb_checkpoint {
     size_t tensor_count, tensor_capacity;
     gb_file_name file_name; /* NULL: the file's names are ours */
     const void *file_name_user;
+    const gb_checkpoint *joined; /* what this one was joined to, or NULL */
+    gb_tensor *renamed;          /* of a joined one: the other's tensors */
+    char *new_names;             /* and what these are called */
 };
 
 char *gb_join_path(const char *directory, const char *name) {
@@ -257,7 +260,7 @@ static gumbel_status add_all(gb_checkpoint *checkpoint, const gb_tensor *tensors
     for (size_t i = 0; i < count; i++)
         GB_TRY(add_tensor(checkpoint, &tensors[i], error));
     sort_tensors(checkpoint);
-    for (size_t i = 1; i < count; i++)
+    for (size_t i = 1; i < checkpoint->tensor_count; i++)
         if (strcmp(checkpoint->tensors[i - 1]->name, checkpoint->tensors[i]->name) == 0)
             return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: tensor %s stands twice", checkpoint->directory,
                            checkpoint->tensors[i]->name);
@@ -273,9 +276,49 @@ gumbel_status gb_checkpoint_of(const char *path, const gb_tensor *tensors, size_
     return finish(add_all(*checkpoint, tensors, count, error), checkpoint);
 }
 
+/* Copies the tensors of another checkpoint, with the prefix before their names. */
+static gumbel_status rename_all(gb_checkpoint *checkpoint, const char *prefix, const gb_checkpoint *other,
+                                gumbel_error *error) {
+    const size_t count = other->tensor_count, prefix_size = strlen(prefix);
+    size_t size = 1;
+    for (size_t i = 0; i < count; i++)
+        size += prefix_size + strlen(other->tensors[i]->name) + 1;
+    checkpoint->renamed = gb_allocate(count + 1, sizeof *checkpoint->renamed);
+    char *name = checkpoint->new_names = gb_allocate(size, 1);
+    if (!checkpoint->renamed || !name)
+        return out_of_memory(error);
+    for (size_t i = 0; i < count; i++) {
+        checkpoint->renamed[i] = *other->tensors[i];
+        checkpoint->renamed[i].name = name;
+        const size_t length = prefix_size + strlen(other->tensors[i]->name);
+        snprintf(name, length + 1, "%s%s", prefix, other->tensors[i]->name);
+        name += length + 1;
+    }
+    return GUMBEL_OK;
+}
+
+static gumbel_status join(gb_checkpoint *checkpoint, const gb_checkpoint *first, const char *prefix,
+                          const gb_checkpoint *other, gumbel_error *error) {
+    checkpoint->joined = first;
+    checkpoint->file_name = first->file_name;
+    checkpoint->file_name_user = first->file_name_user;
+    for (size_t i = 0; i < first->tensor_count; i++)
+        GB_TRY(add_tensor(checkpoint, first->tensors[i], error));
+    GB_TRY(rename_all(checkpoint, prefix, other, error));
+    return add_all(checkpoint, checkpoint->renamed, other->tensor_count, error);
+}
+
+gumbel_status gb_checkpoint_join(const gb_checkpoint *first, const char *prefix, const gb_checkpoint *other,
+                                 gb_checkpoint **checkpoint, gumbel_error *error) {
+    GB_TRY(create(first->directory, checkpoint, error));
+    return finish(join(*checkpoint, first, prefix, other, error), checkpoint);
+}
+
 void gb_checkpoint_close(gb_checkpoint *checkpoint) {
     if (!checkpoint)
         return;
+    gb_free(checkpoint->renamed);
+    gb_free(checkpoint->new_names);
     for (size_t i = 0; i < checkpoint->shard_count; i++) {
         gb_safetensors_close(&checkpoint->shards[i].file);
         gb_free(checkpoint->shards[i].path);
@@ -402,5 +445,5 @@ const char *gb_checkpoint_metadata(const gb_checkpoint *checkpoint, const char *
         if (text)
             return text;
     }
-    return NULL;
+    return checkpoint->joined ? gb_checkpoint_metadata(checkpoint->joined, key) : NULL;
 }

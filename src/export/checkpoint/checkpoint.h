@@ -30,6 +30,12 @@ gumbel_status gb_checkpoint_of(const char *path, const gb_tensor *tensors, size_
                                gb_file_name file_name, const void *user, gb_checkpoint **checkpoint,
                                gumbel_error *error);
 
+/* The tensors of the first checkpoint and, with that prefix before their names, of the other. Both must
+ * outlive it; path and metadata are the first one's. Errors: FORMAT (a name stands twice), MEMORY. Close with
+ * gb_checkpoint_close. */
+gumbel_status gb_checkpoint_join(const gb_checkpoint *first, const char *prefix, const gb_checkpoint *other,
+                                 gb_checkpoint **checkpoint, gumbel_error *error);
+
 /* NULL is allowed. */
 void gb_checkpoint_close(gb_checkpoint *checkpoint);
 

@@ -200,11 +200,12 @@ static void read_layer_inputs(const gb_config *text, gb_gemma4_config *config) {
     config->input_layers = config->layer_count;
     config->input_size =
         gb_config_has(text, SIZE) ? gb_config_integer(text, SIZE, fallback, 0, MAX_LAYER_INPUT) : fallback;
-    config->input_rows = gb_config_integer(text, ROWS, 262144, 1, MAX_VOCABULARY);
+    if (config->input_size > 0 && !config->is_assistant)
+        config->input_rows = gb_config_integer(text, ROWS, 262144, 1, MAX_VOCABULARY);
     if (config->is_unified && config->input_size > 0)
         gb_config_fail(text, SIZE, GUMBEL_ERROR_UNSUPPORTED,
                        "inputs of layers are not supported of this model_type in this version; expected 0");
-    if (config->input_size > 0 && config->input_rows < config->vocab_size)
+    if (config->input_size > 0 && !config->is_assistant && config->input_rows < config->vocab_size)
         gb_config_fail(text, ROWS, GUMBEL_ERROR_UNSUPPORTED,
                        "%" PRId64 ", expected at least the %" PRId64 " of vocab_size", config->input_rows,
                        config->vocab_size);
@@ -221,14 +222,15 @@ static bool has_own_keys(const gb_gemma4_config *config, int64_t before, gb_gemm
 static void read_shared_layers(const gb_config *text, gb_gemma4_config *config) {
     static const char SHARED[] = "num_kv_shared_layers";
     const int64_t width = gb_config_integer(text, "intermediate_size", 9216, 1, MAX_WIDTH);
-    const int64_t shared = gb_config_integer(text, SHARED, 0, 0, MAX_LAYERS),
+    const int64_t asked = gb_config_integer(text, SHARED, 0, 0, MAX_LAYERS),
+                  shared = config->is_assistant ? config->layer_count : asked,
                   first = config->layer_count - shared;
     const bool is_wide = gb_config_bool(text, "use_double_wide_mlp", false);
     for (int64_t i = 0; i < config->layer_count; i++) {
         gb_gemma4_layer *layer = &config->layers[i];
         layer->shares_keys = i >= first;
         layer->intermediate_size = layer->shares_keys && is_wide ? 2 * width : width;
-        if (layer->shares_keys && !has_own_keys(config, first, layer->kind)) {
+        if (layer->shares_keys && !config->is_assistant && !has_own_keys(config, first, layer->kind)) {
             gb_config_fail(text, SHARED, GUMBEL_ERROR_FORMAT,
                            "%" PRId64 ", but before these layers there is none of %s", shared,
                            gb_gemma4_kind_name(layer->kind));
@@ -272,11 +274,30 @@ static void read_layers(const gb_config *text, gb_gemma4_config *config) {
     check_layers(text, config);
 }
 
+/* What an assistant cannot have, since transformers builds none with it. */
+static void refuse_in_assistant(const gb_config *text, const gb_gemma4_config *config) {
+    const char *reason = "is not supported of an assistant; expected false";
+    const int64_t shared = gb_config_integer(text, "num_kv_shared_layers", 0, 0, MAX_LAYERS);
+    if (config->has_experts)
+        gb_config_fail(text, "enable_moe_block", GUMBEL_ERROR_UNSUPPORTED, "true %s", reason);
+    if (gb_config_bool(text, "use_double_wide_mlp", false))
+        gb_config_fail(text, "use_double_wide_mlp", GUMBEL_ERROR_UNSUPPORTED, "true %s", reason);
+    if (config->input_size > 0)
+        gb_config_fail(text, "hidden_size_per_layer_input", GUMBEL_ERROR_UNSUPPORTED,
+                       "%" PRId64 " is not supported of an assistant; expected 0", config->input_size);
+    if (shared != 0 && shared != config->layer_count)
+        gb_config_fail(text, "num_kv_shared_layers", GUMBEL_ERROR_UNSUPPORTED,
+                       "%" PRId64 ", expected all the %" PRId64
+                       " of num_hidden_layers, since an assistant has no keys of its own",
+                       shared, config->layer_count);
+}
+
 /* The text model's object. model_type says which of the forms the file has. */
 static gb_config find_text(const gb_config *root, gb_gemma4_config *config) {
     const char *type = gb_config_string(root, "model_type", "");
     config->is_unified = strncmp(type, "gemma4_unified", strlen("gemma4_unified")) == 0;
     config->is_wrapped = strstr(type, "_text") == NULL;
+    config->is_assistant = strstr(type, "_assistant") != NULL;
     const char *expected = config->is_unified ? "gemma4_unified_text" : "gemma4_text";
     gb_config text = config->is_wrapped ? gb_config_child(root, "text_config") : *root;
     if (!text.object)
@@ -294,6 +315,10 @@ gumbel_status gb_gemma4_config_read(const gb_config *root, gb_gemma4_config *con
     read_sizes(&text, config);
     read_experts(&text, config);
     read_layer_inputs(&text, config);
+    if (config->is_assistant) {
+        config->backbone_hidden_size = gb_config_integer(root, "backbone_hidden_size", 1536, 1, MAX_WIDTH);
+        refuse_in_assistant(&text, config);
+    }
     refuse_unsupported(&text, config);
     config->layers = gb_allocate((size_t)config->layer_count, sizeof *config->layers);
     if (!config->layers)

@@ -3,7 +3,8 @@
  * Gemma 4's configuration in every form that transformers has written: as released, with a text_config inside
  * a wrapper (gemma4, or gemma4_unified of the model without encoders), or text-only; per-layer shapes as
  * global_head_dim and num_global_key_value_heads, or as per_layer_config. Absent keys take transformers'
- * defaults.
+ * defaults. Assistants of these models (gemma4_assistant, gemma4_unified_assistant) have a wrapper like
+ * theirs.
  */
 #ifndef GUMBEL_EXPORT_MODELS_GEMMA4_CONFIG_H
 #define GUMBEL_EXPORT_MODELS_GEMMA4_CONFIG_H
@@ -17,7 +18,8 @@ typedef struct gb_gemma4_layer {
     gb_gemma4_kind kind;
     int64_t head_dim; /* even; the same in all layers of a kind */
     int64_t kv_heads; /* divides heads */
-    bool shares_keys; /* its keys and values are those of the last layer of its kind that has its own */
+    bool shares_keys; /* its keys and values are those of the last layer of its kind that has its own; of an
+                         assistant's layer: of the last of the model's */
     int64_t intermediate_size;
 } gb_gemma4_layer;
 
@@ -28,8 +30,10 @@ typedef struct gb_gemma4_rope {
 } gb_gemma4_rope;
 
 typedef struct gb_gemma4_config {
-    bool is_wrapped; /* the text model is part of a conditional-generation model */
-    bool is_unified; /* of the model without encoders, which has defaults of its own */
+    bool is_wrapped;   /* the text model is part of a conditional-generation model */
+    bool is_unified;   /* of the model without encoders, which has defaults of its own */
+    bool is_assistant; /* it guesses for such a model, with that one's keys and values in all layers */
+    int64_t backbone_hidden_size; /* of an assistant: the model's */
     int64_t vocab_size, hidden_size, heads;
     int64_t sliding_window; /* a token sees itself and the sliding_window - 1 before it */
     int64_t max_positions;

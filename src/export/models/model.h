@@ -17,6 +17,9 @@ typedef struct gb_model_options {
     int64_t prefill_chunk; /* tokens of a session in one step, at most; 0: 512 */
     uint32_t layers;       /* keep the first layers only; 0: all */
     bool keep_hidden;      /* for a draft head: what the head of tokens takes in is kept (keep_hidden) */
+    /* Root of the configuration of the assistant that is to be the draft head, or NULL. Its tensors have
+     * "assistant." before their names. */
+    const gb_config *assistant;
     gb_sampler_options sampler;
 } gb_model_options;
 
@@ -34,7 +37,8 @@ typedef struct gb_model {
                            gb_weights *weights, gumbel_error *error);
 
     /* Builds the graph of its draft head, likewise; one that has what build has under the same names. NULL:
-     * the model has none. Errors: build's; ARGUMENT where the checkpoint lacks it. */
+     * the model has none. Errors: build's; ARGUMENT where the checkpoint lacks it, where an assistant is
+     * given to a model that has none, and where it is not for this model. */
     gumbel_status (*build_head)(const gb_config *config, const gb_model_options *options, gb_builder *builder,
                                 gb_weights *weights, gumbel_error *error);
 } gb_model;

@@ -238,6 +238,9 @@ static gumbel_status build(const gb_config *root, const gb_model_options *option
 
 static gumbel_status build_head(const gb_config *root, const gb_model_options *options, gb_builder *builder,
                                 gb_weights *weights, gumbel_error *error) {
+    if (options->assistant)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                       "assistant: this model has none; a draft head is in its own checkpoint (draft_head)");
     GB_TRY(gb_qwen3_5_check_head(root, error));
     return build_with(root, options, builder, weights, forward_head, error);
 }
