@@ -73,6 +73,7 @@ static void built_in_recipes(void **unused) {
         assert_choice(recipe, "model.layers.1.mlp.down_proj.weight", 256, cases[i].first_down);
         assert_choice(recipe, "model.layers.6.mlp.down_proj.weight", 256, cases[i].first_down);
         assert_choice(recipe, "mtp.layers.0.mlp.down_proj.weight", 256, cases[i].down);
+        assert_choice(recipe, "assistant.model.layers.0.mlp.down_proj.weight", 256, cases[i].down);
         assert_choice(recipe, "model.layers.3.mlp.gate.weight", 256, "dense");
         assert_choice(recipe, "model.layers.3.router.proj.weight", 256, "dense");
         gumbel_error error;

@@ -21,7 +21,7 @@ import transformers
 from random_weights import round_to, tensor
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "data" / "export" / "assistant"
-GUESSES = 5
+GUESSES = 3  # each is less exact than the one before, since hidden states are rounded to bfloat16
 LIST_KINDS = dict(s="sliding_attention", f="full_attention")
 
 

@@ -123,7 +123,8 @@ static const cli_option program_table[] = {
      .argument = "DIR",
      .help =
          "With this assistant of the model as its draft head: a small checkpoint released beside it, such "
-         "as gemma-4-31B-it-assistant. A directory as CHECKPOINT is one.",
+         "as gemma-4-31B-it-assistant, in safetensors and not quantized; with --random-weights its "
+         "config.json.",
      .type = CLI_STRING,
      .offset = offsetof(export_arguments, assistant)},
     {.names = "--sampler",

@@ -131,10 +131,15 @@ bool gb_match_pattern(const char *pattern, const char *text) {
     return pattern[strspn(pattern, "*")] == '\0';
 }
 
+/* Tensors of a checkpoint's own draft head, or of an assistant that becomes one. */
+static bool is_of_head(const char *name) {
+    return strncmp(name, "mtp.", 4) == 0 || strncmp(name, "assistant.", 10) == 0;
+}
+
 /* The number after "layers." in a tensor's name; false where there is none, or it counts a draft head's. */
 static bool layer_of(const char *name, uint64_t *layer) {
     const char *at = strstr(name, "layers.");
-    if (!at || strncmp(name, "mtp.", 4) == 0 || at[7] < '0' || at[7] > '9')
+    if (!at || is_of_head(name) || at[7] < '0' || at[7] > '9')
         return false;
     *layer = strtoull(at + 7, NULL, 10);
     return true;

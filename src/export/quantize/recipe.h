@@ -15,7 +15,7 @@
  * The first rule whose pattern matches a matrix's name decides; without one the matrix keeps its dtype. `*`
  * stands for any characters, `?` for one. An embedding that is the head, too, is one matrix and goes by the
  * head's name, lm_head.weight. first_layers and last_layers confine a rule to tensors of those
- * layers, of which a draft head's (mtp.*) is none. bits: 4, 5, 6 or 8; group: 32, 64, 128 or "row" (8 bits
+ * layers, of which a draft head's (mtp.*, assistant.*) is none. bits: 4, 5, 6 or 8; group: 32, 64, 128 or "row" (8 bits
  * only); bias: true by default; scale: "float16" (default), "bfloat16", or "integer" for the progressive
  * formats, which have no bias and methods of their own; method: "min-max" (default) or "hqq". fallback_group,
  * a smaller one, is taken where the group does not divide the rows. rotation: of weights that are integers
