@@ -69,7 +69,7 @@ static inline void gb_host_states_release(gb_host_states *states) {
         states->release(states);
 }
 
-/* Rows first .. end - 1, by position, of a cache of a slot. */
+/* Rows first .. end - 1, by position, of a cache or a ring of a slot. */
 typedef struct gb_rows_of_slot {
     gb_backend *backend;
     uint32_t slot, state, first, end;
@@ -116,8 +116,9 @@ typedef struct gb_backend_functions {
     gumbel_status (*copy_from_host)(gb_backend *backend, uint32_t slot, uint32_t position,
                                     gb_saved_states saved, const gb_host_states *states, gumbel_error *error);
 
-    /* Copies rows of a cache of another backend, with these functions and the same device, into a cache of
-     * the slot, whose rows are of the same type. NULL: it runs no draft heads. Errors: MEMORY (the device's).
+    /* Copies rows of a state of another backend, with these functions and the same device, into a state of
+     * the slot of the same kind, whose rows are of the same type. NULL: it runs no draft heads. Errors:
+     * MEMORY (the device's).
      */
     gumbel_status (*take_rows)(gb_backend *backend, uint32_t slot, uint32_t state,
                                const gb_rows_of_slot *rows, gumbel_error *error);

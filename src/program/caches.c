@@ -9,8 +9,11 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* Operands of attention by their place in ops.def. */
-enum { KEY_CACHE = 5, VALUE_CACHE = 6 };
+/* Where a node that attends has its cache of keys among its operands, as ops.def has it; that of values is
+ * the next. 0: it does not attend. */
+static uint32_t key_cache_of(const gb_node *node) {
+    return node->op == GB_OP_ATTENTION ? 5 : node->op == GB_OP_ATTEND ? 3 : 0;
+}
 
 static const gb_cache_choice CHOICES[] = {
     {"float32", " f32 fp32 ", GB_F32, GB_F32},
@@ -82,8 +85,9 @@ static gumbel_status set_cache(gb_program *program, gb_node *node, uint32_t oper
 static gumbel_status set_node(gb_program *program, gb_node *node, const gb_cache_choice *choice,
                               bool *changed, gumbel_error *error) {
     const gb_dtype dtype = gb_node_int(node, GB_ATTRIBUTE_WINDOW) > 0 ? choice->window : choice->full;
-    GB_TRY(set_cache(program, node, KEY_CACHE, GB_ATTRIBUTE_ROTATION, dtype, changed, error));
-    return set_cache(program, node, VALUE_CACHE, GB_ATTRIBUTE_VALUE_ROTATION, dtype, changed, error);
+    const uint32_t keys = key_cache_of(node);
+    GB_TRY(set_cache(program, node, keys, GB_ATTRIBUTE_ROTATION, dtype, changed, error));
+    return set_cache(program, node, keys + 1, GB_ATTRIBUTE_VALUE_ROTATION, dtype, changed, error);
 }
 
 /* ---- All of them --------------------------------------------------------------------------------------- */
@@ -97,15 +101,13 @@ static void change_id(gb_program *program, const gb_cache_choice *choice) {
     memcpy(program->id, id.digest, sizeof program->id);
 }
 
-static gumbel_status set_all(gb_program *program, const gb_cache_choice *choice, gumbel_error *error) {
+static gumbel_status set_nodes(gb_program *program, const gb_cache_choice *choice, gumbel_error *error) {
     bool changed = false;
     for (uint32_t i = 0; i < program->node_count; i++)
-        if (program->nodes[i].op == GB_OP_ATTENTION)
+        if (key_cache_of(&program->nodes[i]) > 0)
             GB_TRY(set_node(program, &program->nodes[i], choice, &changed, error));
-    if (!changed)
-        return GUMBEL_OK;
-    GB_TRY(gb_program_verify(program, error));
-    change_id(program, choice);
+    if (changed)
+        change_id(program, choice);
     return GUMBEL_OK;
 }
 
@@ -124,6 +126,14 @@ static void *copy_of(const void *from, size_t count, size_t size) {
     return copy;
 }
 
+static bool keep(const gb_program *program, originals *kept) {
+    kept->nodes = copy_of(program->nodes, program->node_count, sizeof *kept->nodes);
+    kept->values = copy_of(program->values, program->value_count, sizeof *kept->values);
+    kept->states = copy_of(program->states, program->state_count, sizeof *kept->states);
+    memcpy(kept->id, program->id, sizeof kept->id);
+    return kept->nodes && kept->values && kept->states;
+}
+
 static void restore(gb_program *program, const originals *kept) {
     memcpy(program->nodes, kept->nodes, program->node_count * sizeof *kept->nodes);
     memcpy(program->id, kept->id, sizeof program->id);
@@ -132,21 +142,32 @@ static void restore(gb_program *program, const originals *kept) {
         memcpy(program->states, kept->states, program->state_count * sizeof *kept->states);
 }
 
+static void forget(originals *kept) {
+    gb_free(kept->nodes);
+    gb_free(kept->values);
+    gb_free(kept->states);
+}
+
+/* A head may have states of its program, so both are changed before either is verified. */
+static gumbel_status set_both(gb_program *program, const gb_cache_choice *choice, gumbel_error *error) {
+    GB_TRY(set_nodes(program, choice, error));
+    if (program->head)
+        GB_TRY(set_nodes(program->head, choice, error));
+    return gb_program_verify(program, error);
+}
+
 gumbel_status gb_program_set_caches(gb_program *program, const gb_cache_choice *choice, gumbel_error *error) {
-    originals kept = {.nodes = copy_of(program->nodes, program->node_count, sizeof *kept.nodes),
-                      .values = copy_of(program->values, program->value_count, sizeof *kept.values),
-                      .states = copy_of(program->states, program->state_count, sizeof *kept.states)};
-    memcpy(kept.id, program->id, sizeof kept.id);
+    originals own = {0}, of_head = {0};
+    const bool has_memory = keep(program, &own) && (!program->head || keep(program->head, &of_head));
     gumbel_status status =
-        kept.nodes && kept.values && kept.states
-            ? set_all(program, choice, error)
-            : gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for changing the program's caches");
-    if (status == GUMBEL_OK && program->head)
-        status = gb_program_set_caches(program->head, choice, error);
-    if (status != GUMBEL_OK && kept.nodes && kept.values && kept.states)
-        restore(program, &kept);
-    gb_free(kept.nodes);
-    gb_free(kept.values);
-    gb_free(kept.states);
+        has_memory ? set_both(program, choice, error)
+                   : gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for changing the program's caches");
+    if (status != GUMBEL_OK && has_memory) {
+        restore(program, &own);
+        if (program->head)
+            restore(program->head, &of_head);
+    }
+    forget(&own);
+    forget(&of_head);
     return status;
 }

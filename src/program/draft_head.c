@@ -40,6 +40,27 @@ gumbel_status gb_share_constants(gb_program *program, gumbel_error *error) {
     return GUMBEL_OK;
 }
 
+static bool have_equal_rows(const gb_state *a, const gb_state *b) {
+    return a->type.dtype == b->type.dtype && a->type.shape.dims[2] == b->type.shape.dims[2];
+}
+
+static bool are_alike(const gb_state *a, const gb_state *b) {
+    return strcmp(a->name, b->name) == 0 && a->kind == b->kind && a->window == b->window &&
+           gb_type_equal(&a->type, &b->type);
+}
+
+uint32_t gb_state_of_program(const gb_program *program, const gb_program *head, uint32_t state) {
+    const uint32_t kept = gb_hidden_state(program);
+    if (state == gb_hidden_state(head))
+        return kept != UINT32_MAX && have_equal_rows(&program->states[kept], &head->states[state])
+                   ? kept
+                   : UINT32_MAX;
+    for (uint32_t i = 0; i < program->state_count && gb_attends_to_program(head); i++)
+        if (are_alike(&program->states[i], &head->states[state]))
+            return i;
+    return UINT32_MAX;
+}
+
 uint32_t gb_file_constant_count(const gb_program *program) {
     return program->constant_count + (program->head ? program->head->constant_count : 0);
 }

@@ -12,6 +12,10 @@
  * Nothing is done where there is no head. Errors: MEMORY. */
 gumbel_status gb_share_constants(gb_program *program, gumbel_error *error);
 
+/* The program's state whose rows a head's state has: that of its hidden states, and where the head attends to
+ * the program's keys and values, one of equal name, kind, window and type. UINT32_MAX: there is none. */
+uint32_t gb_state_of_program(const gb_program *program, const gb_program *head, uint32_t state);
+
 /* The constants of a program's file: its own, then all of its head's, numbered on. Those with `same` have no
  * bytes of their own. */
 uint32_t gb_file_constant_count(const gb_program *program);

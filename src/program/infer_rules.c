@@ -107,8 +107,18 @@ static void merge_heads(const gb_operand_type *operands, gb_type *result) {
     *result = (gb_type){GB_F32, {.rank = 2, .dims = {x->dims[0], x->dims[1] * x->dims[2]}}};
 }
 
+static gumbel_status choice_of_two(const gb_op_info *op, const gb_node *node, gb_attribute_key key,
+                                   gumbel_error *error) {
+    const int64_t choice = gb_node_int(node, key);
+    if (choice > 1)
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: %s = %lld, expected 0 or 1", op->name,
+                       gb_attribute_name(key), (long long)choice);
+    return GUMBEL_OK;
+}
+
 /* A pair is (i, i + pair_offset) for i < R; pairs must lie in the head and not overlap. */
-static gumbel_status rope(const gb_operand_type *operands, const gb_node *node, gumbel_error *error) {
+static gumbel_status rope(const gb_op_info *op, const gb_operand_type *operands, const gb_node *node,
+                          gumbel_error *error) {
     int64_t length = operands[0].type.shape.dims[2];
     int64_t pairs = operands[2].type.shape.dims[0];
     int64_t offset = gb_node_int(node, GB_ATTRIBUTE_PAIR_OFFSET);
@@ -118,7 +128,7 @@ static gumbel_status rope(const gb_operand_type *operands, const gb_node *node, 
         return gb_fail(error, GUMBEL_ERROR_FORMAT,
                        "rope: %lld pairs at pair_offset = %lld overlap or leave heads of %lld",
                        (long long)pairs, (long long)offset, (long long)length);
-    return GUMBEL_OK;
+    return choice_of_two(op, node, GB_ATTRIBUTE_START, error);
 }
 
 /* Each key head serves as many others; kind says which. */
@@ -143,20 +153,12 @@ static gumbel_status cache_rotation(const gb_op_info *op, gb_attribute_key key, 
     return check_rotation(op, key, rotation, cache->shape.dims[2], error);
 }
 
-static gumbel_status attention(const gb_op_info *op, const gb_operand_type *operands, const gb_node *node,
-                               gumbel_error *error) {
-    GB_TRY(head_groups(op, "query", &operands[0].type.shape, &operands[1].type.shape, error));
-    GB_TRY(cache_rotation(op, GB_ATTRIBUTE_ROTATION, node, &operands[5].type, error));
-    return cache_rotation(op, GB_ATTRIBUTE_VALUE_ROTATION, node, &operands[6].type, error);
-}
-
-static gumbel_status choice_of_two(const gb_op_info *op, const gb_node *node, gb_attribute_key key,
-                                   gumbel_error *error) {
-    const int64_t choice = gb_node_int(node, key);
-    if (choice > 1)
-        return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: %s = %lld, expected 0 or 1", op->name,
-                       gb_attribute_name(key), (long long)choice);
-    return GUMBEL_OK;
+/* The caches are of keys and, behind them, of values. */
+static gumbel_status attention(const gb_op_info *op, const gb_operand_type *query,
+                               const gb_operand_type *caches, const gb_node *node, gumbel_error *error) {
+    GB_TRY(head_groups(op, "query", &query->type.shape, &caches[0].type.shape, error));
+    GB_TRY(cache_rotation(op, GB_ATTRIBUTE_ROTATION, node, &caches[0].type, error));
+    return cache_rotation(op, GB_ATTRIBUTE_VALUE_ROTATION, node, &caches[1].type, error);
 }
 
 static gumbel_status gated_delta(const gb_op_info *op, const gb_operand_type *operands, const gb_node *node,
@@ -303,20 +305,14 @@ gumbel_status gb_check_vocabulary(const gb_op_info *op, int64_t columns, gumbel_
 }
 
 /* Hidden states are rounded to bfloat16 at most. */
-static gumbel_status hidden(const gb_op_info *op, const gb_operand_type *rows, gumbel_error *error) {
+/* Rows are of the token's own position or one beside it, as the attribute says. */
+static gumbel_status hidden(const gb_op_info *op, const gb_operand_type *rows, const gb_node *node,
+                            gb_attribute_key beside, gumbel_error *error) {
+    GB_TRY(choice_of_two(op, node, beside, error));
     if (!gb_dtype_has_codes(rows->type.dtype))
         return GUMBEL_OK;
     return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: hidden states of %s, expected f32 or bf16", op->name,
                    gb_dtype_name(rows->type.dtype));
-}
-
-static gumbel_status keep_hidden(const gb_op_info *op, const gb_operand_type *rows, const gb_node *node,
-                                 gumbel_error *error) {
-    const int64_t start = gb_node_int(node, GB_ATTRIBUTE_START);
-    if (start > 1)
-        return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: start = %lld, expected 0 or 1", op->name,
-                       (long long)start);
-    return hidden(op, rows, error);
 }
 
 static gumbel_status apply_mask(const gb_operand_type *operands, gumbel_error *error) {
@@ -343,9 +339,11 @@ static gumbel_status op_rule(const gb_op_info *op, const gb_operand_type *operan
         merge_heads(operands, &results[0]);
         return GUMBEL_OK;
     case GB_OP_ROPE:
-        return rope(operands, node, error);
+        return rope(op, operands, node, error);
     case GB_OP_ATTENTION:
-        return attention(op, operands, node, error);
+        return attention(op, &operands[0], &operands[5], node, error);
+    case GB_OP_ATTEND:
+        return attention(op, &operands[0], &operands[3], node, error);
     case GB_OP_SLICE:
         return slice(operands, node, &results[0], error);
     case GB_OP_CONCATENATE:
@@ -376,9 +374,9 @@ static gumbel_status op_rule(const gb_op_info *op, const gb_operand_type *operan
     case GB_OP_TOP_IDS:
         return top_ids(operands, node, &results[0], error);
     case GB_OP_KEEP_HIDDEN:
-        return keep_hidden(op, &operands[3], node, error);
+        return hidden(op, &operands[3], node, GB_ATTRIBUTE_START, error);
     case GB_OP_LOAD_HIDDEN:
-        return hidden(op, &operands[2], error);
+        return hidden(op, &operands[2], node, GB_ATTRIBUTE_BEFORE, error);
     case GB_OP_APPLY_MASK:
         return apply_mask(operands, error);
     case GB_OP_RANDOM_BITS:

@@ -21,7 +21,7 @@ typedef enum gb_work_kind {
     GB_WORK_RESULTS,      /* factor for each element of the result */
     GB_WORK_PRODUCTS,     /* factor times a dim of an operand, for each element of the result */
     GB_WORK_POSITIONS,    /* factor for each position of each row of the result */
-    GB_WORK_ATTENTION     /* each position, for each element of the query and of the result */
+    GB_WORK_ATTENTION     /* each position of the operand, for each element of the query and of the result */
 } gb_work_kind;
 
 typedef struct gb_work {
@@ -40,8 +40,8 @@ typedef struct gb_work {
     { GB_WORK_PRODUCTS, operand, dim, factor }
 #define GB_PER_POSITION(factor)                                                                              \
     { GB_WORK_POSITIONS, 0, 0, factor }
-#define GB_ATTENTION_WORK                                                                                    \
-    { GB_WORK_ATTENTION, 0, 0, 1 }
+#define GB_ATTENTION_WORK(cache)                                                                             \
+    { GB_WORK_ATTENTION, cache, 0, 1 }
 
 /* Which bytes of its constants an op reads in a step. */
 typedef enum gb_weights_read {

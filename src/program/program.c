@@ -251,6 +251,17 @@ bool gb_is_draft_head(const gb_program *program) {
     return gb_program_op_count(program, GB_OP_LOAD_HIDDEN) > 0;
 }
 
+bool gb_attends_to_program(const gb_program *program) {
+    return gb_program_op_count(program, GB_OP_ATTEND) > 0;
+}
+
+uint32_t gb_draft_head_offset(const gb_program *program) {
+    for (uint32_t i = 0; i < program->node_count; i++)
+        if (program->nodes[i].op == GB_OP_LOAD_HIDDEN)
+            return 1 - (uint32_t)gb_node_int(&program->nodes[i], GB_ATTRIBUTE_BEFORE);
+    return 0;
+}
+
 uint32_t gb_ring_slack(const gb_program *program) {
     uint32_t least = UINT32_MAX;
     for (uint32_t i = 0; i < program->state_count; i++) {

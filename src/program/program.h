@@ -97,7 +97,8 @@ enum {
     X(17, LIMIT, limit)                                                                                      \
     X(18, RANKS, ranks)                                                                                      \
     X(19, SECTIONS, sections)                                                                                \
-    X(20, CORRECTS, corrects)
+    X(20, CORRECTS, corrects)                                                                                \
+    X(21, BEFORE, before)
 
 typedef enum gb_attribute_key {
     GB_ATTRIBUTE_NONE = 0,
@@ -313,6 +314,14 @@ uint32_t gb_hidden_state(const gb_program *program);
 
 /* Whether the program is a draft head: it goes on from hidden states of another program. */
 bool gb_is_draft_head(const gb_program *program);
+
+/* Whether it is one that attends to keys and values of that program, and has no states that it runs tokens
+ * for but its hidden ones. */
+bool gb_attends_to_program(const gb_program *program);
+
+/* By how many positions a draft head's tokens stand before their own: 1 where a token stands at the position
+ * of the hidden state before it. */
+uint32_t gb_draft_head_offset(const gb_program *program);
 
 /* How many positions the tightest ring has beside its window: so many can be taken back, or be run ahead, and
  * are as if never run. UINT32_MAX: there are no rings. */

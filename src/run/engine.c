@@ -143,9 +143,11 @@ static bool reserve_draft_models(gumbel_engine *engine, gumbel_engine *draft_eng
     engine->draft_cost = usual_draft_cost(engine->program, draft_engine->program);
     engine->draft_models = gb_draft_models_create(engine->slots);
     engine->draft_requests = gb_allocate(engine->slots, sizeof *engine->draft_requests);
+    if (draft_engine->is_draft_head)
+        engine->taken = gb_find_taken_states(engine->program, draft_engine->program);
     for (uint32_t i = 0; engine->draft_models && i < engine->slots; i++)
         engine->sessions[i].draft_model = &engine->draft_models[i];
-    return engine->draft_models && engine->draft_requests;
+    return engine->draft_models && engine->draft_requests && (engine->taken || !draft_engine->is_draft_head);
 }
 
 /* The backend is there. */
@@ -255,8 +257,9 @@ gumbel_status gumbel_engine_create(const gumbel_program *program, const gumbel_e
     if (!made)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for an engine");
     made->program = program->program;
-    made->hidden_state = gb_hidden_state(made->program);
     made->is_draft_head = gb_is_draft_head(made->program);
+    made->attends_to_program = gb_attends_to_program(made->program);
+    made->head_offset = gb_draft_head_offset(made->program);
     use_options(made, &settled);
     const gb_backend_options backend_options = backend_options_of(&settled);
     const gb_devices devices = {settled.values.devices, settled.values.device_count,
@@ -289,6 +292,7 @@ void gumbel_engine_destroy(gumbel_engine *engine) {
     }
     gb_free(engine->draft_models);
     gb_free(engine->draft_requests);
+    gb_free(engine->taken);
     gb_mask_workers_destroy(engine->mask_workers);
     if (engine->backend)
         engine->backend->functions->destroy(engine->backend);

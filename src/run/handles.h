@@ -71,6 +71,7 @@ struct gumbel_session {
     atomic_bool cancelled;
     gb_generation generation;
     gb_lookahead lookahead;
+    uint32_t known; /* of a draft head's: the positions that the states of its program have; 0: all its own */
     gb_mask_source mask;      /* of the step that the caller runs, where its request has none; else none */
     gumbel_detokenizer *text; /* of the generation begun last; NULL: it gives no text */
     struct gb_constraint *constraint;   /* likewise; NULL: it is held to no grammar */
@@ -118,8 +119,10 @@ struct gumbel_engine {
     gumbel_request *draft_requests;      /* [slots] of a step of the draft engine */
     int devices[GB_MOST_RANKS];          /* their numbers, [device_count], and zeros */
     uint32_t device_count;               /* at least 1 */
-    uint32_t hidden_state;               /* the program's; UINT32_MAX: none */
     bool is_draft_head;                  /* the program is one */
+    bool attends_to_program;             /* and attends to the keys of its program */
+    uint32_t head_offset;                /* how many of that one's first tokens its sessions leave out */
+    struct gb_taken_states *taken;       /* what the draft engine has of this one's states; NULL: nothing */
     double draft_cost;                   /* of a guess, where no time is known, in steps of this engine */
     gumbel_log_callback log;             /* NULL: no notices */
     void *log_user;

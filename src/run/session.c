@@ -35,7 +35,7 @@ void gb_session_clear(gumbel_session *session) {
     backend->functions->reset_slot(backend, session->slot);
     session->ahead.left = 0;
     session->position = session->held = session->written_end = session->whole_position = 0;
-    session->generated_from = 0;
+    session->generated_from = session->known = 0;
     session->pending_token = session->drawn_token = -1;
     session->has_snapshot = session->is_repeating = session->is_rewound = session->is_ahead = false;
     session->generation.active = false;

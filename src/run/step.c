@@ -20,6 +20,12 @@ static bool only_generates(const gumbel_request *request) {
     return request->token_count > 0 && gb_request_generated(request, (uint32_t)request->token_count - 1);
 }
 
+/* The last position whose keys a draft head finds: of its program, or before the token. */
+static int32_t last_of(const gumbel_session *session, uint32_t position) {
+    const uint32_t known = session->known > 0 ? session->known : position;
+    return known > 0 ? (int32_t)known - 1 : 0;
+}
+
 /* Appends the request's tokens and its draft to the batch. */
 static void add_tokens(gumbel_engine *engine, const gumbel_request *request) {
     const gumbel_session *session = request->session;
@@ -29,6 +35,7 @@ static void add_tokens(gumbel_engine *engine, const gumbel_request *request) {
         const uint32_t n = engine->batch.token_count++;
         arrays->tokens[n] = is_draft ? request->draft[i - request->token_count] : request->tokens[i];
         arrays->positions[n] = (int32_t)(begin_of(request) + i);
+        arrays->last[n] = last_of(session, begin_of(request) + i);
         arrays->slots[n] = (int32_t)session->slot;
         arrays->generated[n] = is_draft || gb_request_generated(request, i);
         arrays->draft[n] = is_draft;

@@ -92,6 +92,26 @@ static void reference(const layer *l, size_t slot, size_t position, size_t head,
     free(weights);
 }
 
+/* Where no row that a query reads was overwritten, attending without storing gives the same. */
+static void check_attend(const layer *l, const gb_kernel_call *stored, size_t count, size_t team) {
+    gb_node node = l->node;
+    node.op = GB_OP_ATTEND;
+    const gb_cpu_tensor *with = stored->results[0];
+    gb_cpu_tensor result = new_tensor(GB_F32, 3, with->dims[0], with->dims[1], with->dims[2]);
+    gb_kernel_call call = {.node = &node,
+                           .operands = {stored->operands[0], stored->operands[3], stored->operands[4],
+                                        stored->operands[5], stored->operands[6]},
+                           .results = {&result},
+                           .vector = stored->vector,
+                           .split = GB_SPLIT_OWN};
+    if (!l->has_sinks && (l->window == 0 || count <= l->capacity - l->window + 1)) {
+        run_as_team(gb_kernel_attend, &call, team);
+        assert_guarded(result.data, tensor_bytes(&result));
+        assert_memory_equal(result.data, with->data, tensor_bytes(with));
+    }
+    free_tensor(&result);
+}
+
 /* One step: `count` tokens of each slot from position on; results go to y [2 * context, heads, value_size].
  */
 static void run_step(const layer *l, size_t position, size_t count, const gb_vector_kernels *vector,
@@ -123,6 +143,7 @@ static void run_step(const layer *l, size_t position, size_t count, const gb_vec
                            .split = GB_SPLIT_OWN};
     run_as_team(gb_kernel_attention, &call, team);
     assert_guarded(result.data, tensor_bytes(&result));
+    check_attend(l, &call, count, team);
     for (size_t n = 0; n < tokens; n++) {
         size_t token = n / count * l->context + position + n % count;
         memcpy(y + token * result_row, (float *)result.data + n * result_row, result_row * sizeof *y);

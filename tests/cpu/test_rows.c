@@ -194,6 +194,13 @@ static void gather_rows(void **unused) {
     free_tensor(&y);
 }
 
+/* 0 before the first position. */
+static float hidden_element(const gb_cpu_tensor *hidden, int32_t slot, int32_t position, size_t k) {
+    return position < 0
+               ? 0
+               : element(hidden, ((size_t)slot * hidden->dims[0] + (size_t)position) * hidden->dims[2] + k);
+}
+
 /* Rows of two slots, each kept at its position or behind it, but for those past the end. */
 static void check_hidden(gb_dtype dtype, int32_t start, uint64_t *state) {
     enum { TOKENS = 5, WIDTH = 19, ROWS = 8, SLOTS = 2 };
@@ -213,7 +220,9 @@ static void check_hidden(gb_dtype dtype, int32_t start, uint64_t *state) {
                            NULL};
     check_kernel(gb_kernel_keep_hidden, &keep);
     assert_memory_equal(y.data, x.data, TOKENS * WIDTH * sizeof(float));
-    gb_kernel_call load = {NULL, {&positions, &slots, &hidden}, {&y}, vector, GB_SPLIT_OWN, NULL, NULL, NULL};
+    const gb_node here = node_with(gb_int(GB_ATTRIBUTE_BEFORE, 0), GB_OP_LOAD_HIDDEN);
+    gb_kernel_call load = {&here, {&positions, &slots, &hidden}, {&y}, vector, GB_SPLIT_OWN, NULL, NULL,
+                           NULL};
     check_kernel(gb_kernel_load_hidden, &load);
     for (size_t n = 0; n < TOKENS; n++)
         for (size_t k = 0; k < WIDTH; k++) {
@@ -224,6 +233,13 @@ static void check_hidden(gb_dtype dtype, int32_t start, uint64_t *state) {
             const float rounded = dtype == GB_BF16 ? gb_float_from_bf16(gb_bf16_from_float(value)) : value;
             assert_true(element(&y, n * WIDTH + k) == rounded);
         }
+    const gb_node one_before = node_with(gb_int(GB_ATTRIBUTE_BEFORE, 1), GB_OP_LOAD_HIDDEN);
+    load.node = &one_before;
+    check_kernel(gb_kernel_load_hidden, &load);
+    for (size_t n = 0; n < TOKENS; n++)
+        for (size_t k = 0; k < WIDTH; k++)
+            assert_true(element(&y, n * WIDTH + k) ==
+                        hidden_element(&hidden, slots_of[n], positions_of[n] - 1, k));
     const gb_cpu_tensor *used[] = {&x, &y, &positions, &slots, &all};
     for (size_t i = 0; i < sizeof used / sizeof *used; i++)
         free_tensor(used[i]);

@@ -165,6 +165,32 @@ static inline size_t first_in(const attention_batch *batch, size_t slot) {
     return batch->first_of_slot ? batch->first_of_slot[slot] : batch->first;
 }
 
+/* Attending to what a call of decoding has stored gives the same and stores nothing: its node has no keys. */
+static inline void check_attend_of(const gb_cuda_call *stored, const float *y) {
+    const gb_cuda_tensor *with = stored->results[0];
+    gb_node node = *stored->node;
+    gb_cuda_tensor result = device_tensor(GB_F32, NULL, 3, with->dims[0], with->dims[1], with->dims[2]);
+    gb_cuda_call call = *stored;
+    node.op = GB_OP_ATTEND;
+    call.node = &node;
+    for (size_t i = 0; i < 8; i++)
+        call.operands[i] = NULL;
+    call.operands[0] = stored->operands[0];
+    for (size_t i = 1; i < 3; i++)
+        call.operands[i] = stored->operands[i + 2];
+    for (size_t i = 3; i < 5; i++)
+        call.operands[i] = stored->operands[i + 2];
+    call.results[0] = &result;
+    call.epilogue = NULL;
+    launch_from(&gb_cuda_attend_kernels, &call);
+    float *again = malloc(gb_cuda_elements(with) * sizeof *again);
+    assert_non_null(again);
+    fetch_tensor(&result, again);
+    assert_memory_equal(again, y, gb_cuda_elements(with) * sizeof *again);
+    free(again);
+    free_on_device(&result);
+}
+
 /* y: [slots, count, heads, value size] */
 static inline void attend(const attention_case *c, const tokens *t, gb_cuda_tensor caches[2],
                           attention_batch batch, float *y) {
@@ -227,6 +253,8 @@ static inline void attend(const attention_case *c, const tokens *t, gb_cuda_tens
         call.epilogue = NULL;
     launch_from(&gb_cuda_attention_kernels, &call);
     fetch_tensor(&tensors[6], y);
+    if (!batch.is_prefill && !c->has_sinks)
+        check_attend_of(&call, y);
     if (is_prepared)
         check_prepared(epilogue.data, y, all, merged.dims[1]);
     for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++)

@@ -21,12 +21,13 @@ static void note_ops(const gb_program *program, bool present[GB_OP_LIMIT]) {
 static void builds_the_tiny_programs(void **state) {
     (void)state;
     gb_program *program = tiny_program_build(true), *recurrent = tiny_recurrent_build(true),
-               *target = tiny_target_build(), *head = tiny_head_build();
+               *target = tiny_target_build(), *head = tiny_head_build(), *reader = tiny_reader_build();
     bool present[GB_OP_LIMIT] = {false};
     note_ops(program, present);
     note_ops(recurrent, present);
     note_ops(target, present);
     note_ops(head, present);
+    note_ops(reader, present);
     for (uint32_t op = 0; op < GB_OP_LIMIT; op++) {
         if (gb_op_find(op) && !present[op])
             fail_msg("the tiny programs lack op %s", gb_op_find(op)->name);
@@ -37,6 +38,7 @@ static void builds_the_tiny_programs(void **state) {
     assert_false(program->metadata.has_recipe);
     assert_string_equal(program->metadata.recipe, "");
     assert_int_equal(recurrent->state_count, 3);
+    gb_program_destroy(reader);
     gb_program_destroy(program);
     gb_program_destroy(recurrent);
     gb_program_destroy(target);

@@ -138,6 +138,24 @@ static void rule_31_indices_come_from_the_engine(void **state) {
     refuse(set_engine_operand, 4, "gather_rows: operand rows is value");
 }
 
+/* A head may turn its queries by the last position, and attend up to that one alone. */
+static void rule_31_the_last_position_is_the_engines(void **state) {
+    (void)state;
+    gb_program *reader = tiny_reader_build();
+    const gb_ref positions = gb_program_input(reader, GB_ROLE_POSITIONS),
+                 last = gb_program_input(reader, GB_ROLE_LAST);
+    assert_int_equal(gb_program_verify(reader, NULL), GUMBEL_OK);
+    assert_int_equal(node_of(reader, GB_OP_ROPE, 0)->operands[1], last);
+    node_of(reader, GB_OP_ROPE, 0)->operands[1] = positions;
+    assert_int_equal(gb_program_verify(reader, NULL), GUMBEL_OK);
+    node_of(reader, GB_OP_ATTEND, 0)->operands[1] = positions;
+    refuse_as(reader, GUMBEL_ERROR_FORMAT, "attend: operand last is value");
+    node_of(reader, GB_OP_ATTEND, 0)->operands[1] = last;
+    node_of(reader, GB_OP_LOAD_HIDDEN, 0)->operands[0] = last;
+    refuse_as(reader, GUMBEL_ERROR_FORMAT, "load_hidden: operand positions is value");
+    gb_program_destroy(reader);
+}
+
 static void set_attention(gb_program *program, int64_t which) {
     gb_node *ring = node_of(program, GB_OP_ATTENTION, 0);
     if (which == 0)
@@ -162,6 +180,10 @@ static void rule_32_attention_and_its_caches(void **state) {
     set_attribute(node_of(program, GB_OP_ATTENTION, 1), gb_int(GB_ATTRIBUTE_WINDOW, 5));
     assert_int_equal(gb_program_verify(program, NULL), GUMBEL_OK); /* a full cache may have any window */
     gb_program_destroy(program);
+    gb_program *reader = tiny_reader_build();
+    set_attribute(node_of(reader, GB_OP_ATTEND, 1), gb_int(GB_ATTRIBUTE_WINDOW, TINY_WINDOW - 1));
+    refuse_as(reader, GUMBEL_ERROR_FORMAT, "attend: window = 7, its ring layers.0.key_cache is for 8");
+    gb_program_destroy(reader);
 }
 
 static void set_vocab_size(gb_program *program, int64_t value) {
@@ -339,6 +361,7 @@ int main(void) {
         cmocka_unit_test(rule_29_hidden_states_are_read_first),
         cmocka_unit_test(rule_30_states_are_used_in_the_body),
         cmocka_unit_test(rule_31_indices_come_from_the_engine),
+        cmocka_unit_test(rule_31_the_last_position_is_the_engines),
         cmocka_unit_test(rule_32_attention_and_its_caches),
         cmocka_unit_test(rule_33_embedding_table),
         cmocka_unit_test(rule_38_recurrent_states),

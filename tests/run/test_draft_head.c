@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A draft head guesses from the hidden states of its target: answers are those without it, and what it
- * guesses depends on the target's tokens alone, not on when it guessed before.
+ * guesses depends on the target's tokens alone, not on when it guessed before. So it is with one that runs
+ * the target's tokens and with one that attends to the target's keys.
  */
 #include "program/file/writer.h"
 #include "run/draft/guess.h"
@@ -50,11 +51,20 @@ static gumbel_program *open_written(gb_program *built) {
     return program;
 }
 
-static int open_programs(void **state) {
-    (void)state;
+static int open_programs(gb_program *built_head) {
     target = open_written(tiny_target_build());
-    head = open_written(tiny_head_build());
+    head = open_written(built_head);
     return 0;
+}
+
+static int open_with_head(void **state) {
+    (void)state;
+    return open_programs(tiny_head_build());
+}
+
+static int open_with_reader(void **state) {
+    (void)state;
+    return open_programs(tiny_reader_build());
 }
 
 static int close_programs(void **state) {
@@ -360,5 +370,6 @@ int main(void) {
         cmocka_unit_test(a_head_is_where_its_target_is),
 #endif
     };
-    return cmocka_run_group_tests_name("draft_head", tests, open_programs, close_programs);
+    const int failed = cmocka_run_group_tests_name("draft_head", tests, open_with_head, close_programs);
+    return failed + cmocka_run_group_tests_name("draft_head_reader", tests, open_with_reader, close_programs);
 }

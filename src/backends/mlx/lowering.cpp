@@ -146,6 +146,13 @@ void require_input(const gb_program &program, const gb_node &node, int operand, 
                                                     gb_role_find(role)->name + "; use --backend cpu");
 }
 
+void refuse_of_heads(const gb_node &node, gb_attribute_key key) {
+    if (gb_node_int(&node, key) != 0)
+        throw failure(GUMBEL_ERROR_UNSUPPORTED, std::string("the mlx backend has no ") +
+                                                    gb_op_find(node.op)->name +
+                                                    " of draft heads; use --backend cpu");
+}
+
 lowered_program::lowered_program(const gb_program &program, const gb_backend_options &options,
                                  bool has_fused_kernels) {
     gb_plan_options plan_options = {};

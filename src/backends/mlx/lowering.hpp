@@ -102,6 +102,9 @@ operation_maker find_maker(gb_op op);
 /* Throws where a node's operand is not the input of that role: the host has to know its numbers. */
 void require_input(const gb_program &program, const gb_node &node, int operand, gb_role role);
 
+/* Throws where a node's attribute, which only draft heads have, is not 0: MLX runs none. */
+void refuse_of_heads(const gb_node &node, gb_attribute_key key);
+
 /* The ops that each file lowers; a table ends in GB_OP_NONE. */
 extern const op_entry model_ops[], state_ops[], sampler_ops[], logprob_ops[];
 

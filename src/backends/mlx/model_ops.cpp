@@ -197,6 +197,7 @@ static operation scaled_rope(const gb_node &node, weights &from) {
 
 /* Where MLX has no kernel it would compute the angles again for every query and key of every layer. */
 static operation rope(const gb_node &node, weights &from) {
+    refuse_of_heads(node, GB_ATTRIBUTE_START);
     if (attribute(node, GB_ATTRIBUTE_SCALE) != 1)
         return scaled_rope(node, from);
     if (from.has_fused_kernels)

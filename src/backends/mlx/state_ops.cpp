@@ -333,6 +333,7 @@ static operation keep_hidden(const gb_node &node, weights &from) {
 }
 
 static operation load_hidden(const gb_node &node, weights &from) {
+    refuse_of_heads(node, GB_ATTRIBUTE_BEFORE);
     const uint32_t hidden = state_index(node, from, 2);
     const auto width = static_cast<int>(from.program.states[hidden].type.shape.dims[2]);
     return [=, y = node.results[0]](step &s) {

@@ -80,16 +80,26 @@ void gb_states_restore_snapshot(const gb_states *states, uint32_t slot, uint32_t
     copy_snapshot(states, slot, position, true);
 }
 
-static uint8_t *cache_row(const gb_states *states, uint32_t slot, uint32_t state, uint32_t row) {
+static uint8_t *row_of_position(const gb_states *states, uint32_t slot, uint32_t state, uint64_t position) {
     const gb_state_place *place = &states->places[state];
-    return gb_state_memory(states, place, slot) + row * place->row_bytes;
+    return gb_state_memory(states, place, slot) + position % place->rows * place->row_bytes;
 }
 
+/* Of a ring those that it has rows for, up to its end and then on from its beginning. */
 void gb_states_take_rows(const gb_states *states, uint32_t slot, uint32_t state, const gb_states *others,
                          const gb_rows_of_slot *rows) {
-    states->copy(states->user, cache_row(states, slot, state, rows->first),
-                 cache_row(others, rows->slot, rows->state, rows->first),
-                 (size_t)((rows->end - rows->first) * states->places[state].row_bytes));
+    const gb_state_place *place = &states->places[state];
+    uint64_t first = rows->first;
+    if (rows->end > first + place->rows)
+        first = rows->end - place->rows;
+    while (first < rows->end) {
+        const uint64_t left = rows->end - first, to_end = place->rows - first % place->rows;
+        const uint64_t count = left < to_end ? left : to_end;
+        states->copy(states->user, row_of_position(states, slot, state, first),
+                     row_of_position(others, rows->slot, rows->state, first),
+                     (size_t)(count * place->row_bytes));
+        first += count;
+    }
 }
 
 /* ---- Saving and loading -------------------------------------------------------------------------------- */

@@ -70,7 +70,8 @@ void gb_states_copy(const gb_states *states, uint32_t from, uint32_t to, uint32_
 void gb_states_take_snapshot(const gb_states *states, uint32_t slot, uint32_t position);
 void gb_states_restore_snapshot(const gb_states *states, uint32_t slot, uint32_t position);
 
-/* Copies rows first .. end - 1 of a cache of a slot of other states. The two have rows of as many bytes. */
+/* Copies rows first .. end - 1 of a cache of a slot of other states, or of a ring with as many rows those
+ * that it has of them. The two have rows of as many bytes. */
 void gb_states_take_rows(const gb_states *states, uint32_t slot, uint32_t state, const gb_states *others,
                          const gb_rows_of_slot *rows);
 

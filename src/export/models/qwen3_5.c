@@ -160,7 +160,7 @@ static gb_ref forward_head(const qwen3_5 *model, const gb_scope *scope, const gb
     gb_ref hidden = gb_hidden_rows(scope, &model->context, config->hidden_size);
 
     x = norm(model, &mtp, "pre_fc_norm_embedding.weight", x);
-    gb_ref before = norm(model, &mtp, "pre_fc_norm_hidden.weight", gb_load_hidden(scope, hidden));
+    gb_ref before = norm(model, &mtp, "pre_fc_norm_hidden.weight", gb_load_hidden(scope, hidden, 0));
     x = gb_linear(&mtp, FUSE, gb_node2(scope, GB_OP_CONCATENATE, x, before), config->hidden_size);
     x = norm(model, &mtp, "norm.weight", decoder_layer(model, &of, x));
     x = keep_and_gather(scope, x, hidden, 1);

@@ -34,6 +34,15 @@ typedef struct gb_cached_keys {
 gb_cached_keys gb_cache_keys(const gb_scope *scope, const gb_context *context, const char *name, gb_ref key,
                              gb_ref value, int64_t window);
 
+/* The same caches in a draft head, of keys and values [heads, size] that its program stores in a layer of
+ * that name. */
+gb_cached_keys gb_keys_of_program(const gb_scope *scope, const gb_context *context, const char *name,
+                                  int64_t heads, int64_t size, int64_t window);
+
+/* query f32[N, H, D] of a draft head -> f32[N, H, D]: attends to those of gb_keys_of_program up to the
+ * position that the input last says, or to as many of them as the window has. */
+gb_ref gb_attend(const gb_scope *scope, gb_ref query, const gb_cached_keys *keys, double scale);
+
 /* query f32[N, H, D] -> f32[N, H, E]. Several queries may attend to the same keys. */
 gb_ref gb_attention(const gb_scope *scope, gb_ref query, const gb_cached_keys *keys, double scale);
 

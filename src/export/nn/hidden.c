@@ -13,7 +13,9 @@ gb_ref gb_keep_hidden(const gb_scope *scope, gb_ref x, gb_ref hidden, int64_t st
     return gb_build_op(scope->builder, GB_OP_KEEP_HIDDEN, operands, 4, &attribute, 1);
 }
 
-gb_ref gb_load_hidden(const gb_scope *scope, gb_ref hidden) {
-    return gb_node3(scope, GB_OP_LOAD_HIDDEN, gb_build_input(scope->builder, GB_ROLE_POSITIONS),
-                    gb_build_input(scope->builder, GB_ROLE_SLOTS), hidden);
+gb_ref gb_load_hidden(const gb_scope *scope, gb_ref hidden, int64_t before) {
+    const gb_ref operands[] = {gb_build_input(scope->builder, GB_ROLE_POSITIONS),
+                               gb_build_input(scope->builder, GB_ROLE_SLOTS), hidden};
+    const gb_attribute attribute = gb_int(GB_ATTRIBUTE_BEFORE, before);
+    return gb_build_op(scope->builder, GB_OP_LOAD_HIDDEN, operands, 3, &attribute, 1);
 }

@@ -14,7 +14,7 @@ gb_ref gb_hidden_rows(const gb_scope *scope, const gb_context *context, int64_t 
 /* x f32[N, K], kept there as the rows of the tokens' positions, or so many behind them: 0 or 1. */
 gb_ref gb_keep_hidden(const gb_scope *scope, gb_ref x, gb_ref hidden, int64_t start);
 
-/* The rows of the tokens' positions, f32[N, K]. */
-gb_ref gb_load_hidden(const gb_scope *scope, gb_ref hidden);
+/* The rows of the tokens' positions, or so many before them (0 or 1), f32[N, K]. */
+gb_ref gb_load_hidden(const gb_scope *scope, gb_ref hidden, int64_t before);
 
 #endif

@@ -43,12 +43,24 @@ gb_rotary gb_rotary_create(const gb_scope *scope, const char *name, double theta
     return rotary;
 }
 
-gb_ref gb_rotate(const gb_scope *scope, const gb_rotary *rotary, gb_ref x) {
+static gb_ref rotate(const gb_scope *scope, const gb_rotary *rotary, gb_ref x, gb_role positions,
+                     int64_t start) {
     if (rotary->frequencies == GB_NO_VALUE) /* nothing turns */
         return x;
-    gb_ref positions = gb_build_input(scope->builder, GB_ROLE_POSITIONS);
-    const gb_attribute attributes[] = {gb_int(GB_ATTRIBUTE_PAIR_OFFSET, rotary->pair_offset),
-                                       gb_float(GB_ATTRIBUTE_SCALE, rotary->scale)};
-    return gb_build_op(scope->builder, GB_OP_ROPE, (const gb_ref[]){x, positions, rotary->frequencies}, 3,
-                       attributes, rotary->scale == 1 ? 1 : 2);
+    gb_attribute attributes[3] = {gb_int(GB_ATTRIBUTE_PAIR_OFFSET, rotary->pair_offset)};
+    uint32_t count = 1;
+    if (rotary->scale != 1)
+        attributes[count++] = gb_float(GB_ATTRIBUTE_SCALE, rotary->scale);
+    if (start != 0)
+        attributes[count++] = gb_int(GB_ATTRIBUTE_START, start);
+    const gb_ref operands[] = {x, gb_build_input(scope->builder, positions), rotary->frequencies};
+    return gb_build_op(scope->builder, GB_OP_ROPE, operands, 3, attributes, count);
+}
+
+gb_ref gb_rotate(const gb_scope *scope, const gb_rotary *rotary, gb_ref x) {
+    return rotate(scope, rotary, x, GB_ROLE_POSITIONS, 0);
+}
+
+gb_ref gb_rotate_behind(const gb_scope *scope, const gb_rotary *rotary, gb_ref x) {
+    return rotate(scope, rotary, x, GB_ROLE_LAST, 1);
 }

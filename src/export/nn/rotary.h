@@ -27,4 +27,7 @@ gb_rotary gb_rotary_of(const gb_scope *scope, const char *name, const double *fr
 /* Turns x f32[N, heads, head_dim] by the positions of the step. */
 gb_ref gb_rotate(const gb_scope *scope, const gb_rotary *rotary, gb_ref x);
 
+/* Turns queries of a draft head, as gb_attend takes them, by the position behind the input last. */
+gb_ref gb_rotate_behind(const gb_scope *scope, const gb_rotary *rotary, gb_ref x);
+
 #endif

@@ -1,15 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "program/draft_head.h"
 #include "program/verify/verify.h"
-
-/* The state that the rows of the head's hidden states are copied from or to. */
-static const gb_state *hidden_state(const gb_program *program) {
-    const uint32_t hidden = gb_hidden_state(program);
-    return hidden == UINT32_MAX ? NULL : &program->states[hidden];
-}
-
-static bool have_equal_rows(const gb_state *a, const gb_state *b) {
-    return a->type.dtype == b->type.dtype && a->type.shape.dims[2] == b->type.shape.dims[2];
-}
 
 /* Its own hidden states go where the program's come from. */
 static bool keeps_where_it_loads(const gb_program *head) {
@@ -31,13 +22,29 @@ static gumbel_status check_kinds(const gb_program *program, const gb_program *he
     return GUMBEL_OK;
 }
 
+/* A head that attends to the program's keys and values has nothing to run of a prompt: all that it has of
+ * earlier tokens is the program's, and stands at the same positions. */
+static gumbel_status check_states(const gb_program *program, const gb_program *head, gumbel_error *error) {
+    for (uint32_t i = 0; i < head->state_count && gb_attends_to_program(head); i++)
+        if (gb_state_of_program(program, head, i) == UINT32_MAX)
+            return gb_fail(error, GUMBEL_ERROR_FORMAT, "the program has not the state %s of its draft head",
+                           head->states[i].name);
+    if (gb_attends_to_program(head) && gb_draft_head_offset(head) > 0)
+        return gb_fail(error, GUMBEL_ERROR_FORMAT,
+                       "the draft head attends to the program's keys, and its tokens do not stand at the "
+                       "positions of these");
+    return GUMBEL_OK;
+}
+
 gumbel_status gb_verify_head(const gb_program *program, gumbel_error *error) {
     const gb_program *head = program->head;
     GB_TRY(check_kinds(program, head, error));
-    const gb_state *kept = hidden_state(program), *taken = hidden_state(head);
-    if (!kept || !taken || !have_equal_rows(kept, taken) || !keeps_where_it_loads(head))
+    const uint32_t hidden = gb_hidden_state(head);
+    if (hidden == UINT32_MAX || gb_state_of_program(program, head, hidden) == UINT32_MAX ||
+        !keeps_where_it_loads(head))
         return gb_fail(error, GUMBEL_ERROR_FORMAT,
                        "the program does not keep the hidden states that its draft head takes");
+    GB_TRY(check_states(program, head, error));
     if (program->metadata.vocab_size != head->metadata.vocab_size)
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "the draft head's vocab_size is %llu, the program's %llu",
                        (unsigned long long)head->metadata.vocab_size,

@@ -8,16 +8,24 @@ static bool has_name(const char *name, size_t length, const char *expected) {
     return strlen(expected) == length && memcmp(name, expected, length) == 0;
 }
 
+/* A draft head turns queries by the position behind the last one of its program. */
+static bool turns_by_last(const gb_program *program, const gb_node *node, gb_ref operand) {
+    const gb_ref last = gb_program_input(program, GB_ROLE_LAST);
+    return node->op == GB_OP_ROPE && last != GB_NO_VALUE && operand == last;
+}
+
 /* Rule 31: operands that index something come straight from the engine, which has checked them. */
 static gumbel_status check_engine_operand(gb_verification *verification, const gb_node *node,
                                           uint32_t operand) {
-    static const gb_role roles[] = {GB_ROLE_TOKENS, GB_ROLE_POSITIONS, GB_ROLE_SLOTS, GB_ROLE_ROWS};
+    static const gb_role roles[] = {GB_ROLE_TOKENS, GB_ROLE_POSITIONS, GB_ROLE_SLOTS, GB_ROLE_ROWS,
+                                    GB_ROLE_LAST};
     size_t length;
     const char *name = gb_op_operand_name(node->op, operand, &length);
     for (size_t i = 0; name && i < sizeof roles / sizeof *roles; i++) {
         const char *role = gb_role_find(roles[i])->name;
         if (has_name(name, length, role) &&
-            node->operands[operand] != gb_program_input(verification->program, roles[i]))
+            node->operands[operand] != gb_program_input(verification->program, roles[i]) &&
+            !turns_by_last(verification->program, node, node->operands[operand]))
             return gb_fail(verification->error, GUMBEL_ERROR_FORMAT,
                            "%s: operand %s is value %u, expected the input %s", gb_op_find(node->op)->name,
                            role, node->operands[operand], role);
@@ -36,13 +44,17 @@ static bool stores_the_same(const gb_node *a, const gb_node *b) {
     return true;
 }
 
+static bool only_read(const gb_node *a, const gb_node *b) {
+    return a->op == GB_OP_ATTEND && b->op == GB_OP_ATTEND;
+}
+
 /* Whether one reads the hidden states that the other then stores. */
 static bool reads_before(const gb_node *a, const gb_node *b) {
     return a->op == GB_OP_LOAD_HIDDEN && b->op == GB_OP_KEEP_HIDDEN;
 }
 
-/* Rules 29 and 30: one use, or several that store the same, or one that reads before one that stores; and
- * always executed, so that what a slot holds depends on its own tokens alone. */
+/* Rules 29 and 30: one use, several that store the same or only read, or one that reads before one that
+ * stores; and always executed, so that what a slot holds depends on its own tokens alone. */
 static gumbel_status check_state_operand(gb_verification *verification, const gb_node *node, gb_ref ref,
                                          int depth) {
     const gb_value *value = &verification->program->values[ref];
@@ -50,7 +62,7 @@ static gumbel_status check_state_operand(gb_verification *verification, const gb
         return GUMBEL_OK;
     const char *name = verification->program->states[value->index].name;
     const gb_node **user = &verification->state_users[value->index];
-    if (*user && !stores_the_same(*user, node) && !reads_before(*user, node))
+    if (*user && !stores_the_same(*user, node) && !only_read(*user, node) && !reads_before(*user, node))
         return gb_fail(verification->error, GUMBEL_ERROR_FORMAT, "state %s is used twice", name);
     if (depth > 0)
         return gb_fail(verification->error, GUMBEL_ERROR_FORMAT, "state %s is used within an if", name);
@@ -62,17 +74,17 @@ static gumbel_status check_state_operand(gb_verification *verification, const gb
 /* Rule 32. */
 static gumbel_status check_attention(gb_verification *verification, const gb_node *node) {
     const gb_program *program = verification->program;
-    const gb_state *key = &program->states[program->values[node->operands[5]].index];
-    const gb_state *value = &program->states[program->values[node->operands[6]].index];
+    const gb_ref *caches = &node->operands[node->op == GB_OP_ATTEND ? 3 : 5];
+    const gb_state *key = &program->states[program->values[caches[0]].index];
+    const gb_state *value = &program->states[program->values[caches[1]].index];
     int64_t window = gb_node_int(node, GB_ATTRIBUTE_WINDOW);
     if (key->kind == GB_STATE_RECURRENT || key->kind != value->kind || key->window != value->window)
         return gb_fail(verification->error, GUMBEL_ERROR_FORMAT,
-                       "attention: %s and %s are not two caches of one kind and window", key->name,
-                       value->name);
+                       "%s: %s and %s are not two caches of one kind and window", gb_op_find(node->op)->name,
+                       key->name, value->name);
     if (key->kind == GB_STATE_RING && window != key->window)
-        return gb_fail(verification->error, GUMBEL_ERROR_FORMAT,
-                       "attention: window = %lld, its ring %s is for %u", (long long)window, key->name,
-                       key->window);
+        return gb_fail(verification->error, GUMBEL_ERROR_FORMAT, "%s: window = %lld, its ring %s is for %u",
+                       gb_op_find(node->op)->name, (long long)window, key->name, key->window);
     return GUMBEL_OK;
 }
 
@@ -152,7 +164,7 @@ gumbel_status gb_verify_uses(gb_verification *verification, const gb_node *node,
         GB_TRY(check_engine_operand(verification, node, i));
         GB_TRY(check_state_operand(verification, node, node->operands[i], depth));
     }
-    if (node->op == GB_OP_ATTENTION)
+    if (node->op == GB_OP_ATTENTION || node->op == GB_OP_ATTEND)
         return check_attention(verification, node);
     if (node->op == GB_OP_EMBEDDING)
         return check_embedding(verification, node);

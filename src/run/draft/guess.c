@@ -39,14 +39,14 @@ static uint32_t least(uint32_t a, uint32_t b) {
 
 /* Where the session stands when it has run all of the target's tokens that the target has. */
 static uint32_t goal_of(const gumbel_session *draft, const gumbel_session *target) {
-    return target->position - gb_draft_offset(draft);
+    return target->position - draft->engine->head_offset;
 }
 
 /* Goes back to where both have the same tokens, or further where the states cannot stand there. What a draft
  * head has run behind guesses of its own is run again. */
 static void go_back(const gb_draft_model *model, const gumbel_session *target) {
     gumbel_session *draft = model->session;
-    const int32_t *tokens = target->tokens + gb_draft_offset(draft);
+    const int32_t *tokens = target->tokens + draft->engine->head_offset;
     uint32_t same = 0, most = least(draft->position, goal_of(draft, target));
     if (draft->engine->is_draft_head)
         most = model->first_token == target->tokens[0] ? least(most, model->sure) : 0;
@@ -57,7 +57,8 @@ static void go_back(const gb_draft_model *model, const gumbel_session *target) {
 
 /* Puts the target's tokens behind those that the session has run, and the one that it runs next. */
 static void copy_tokens(gumbel_session *draft, const gumbel_session *target, int32_t next) {
-    const uint32_t from = draft->position, goal = goal_of(draft, target), at = from + gb_draft_offset(draft);
+    const uint32_t from = draft->position, goal = goal_of(draft, target),
+                   at = from + draft->engine->head_offset;
     memcpy(draft->tokens + from, target->tokens + at, (goal - from) * sizeof *draft->tokens);
     memcpy(draft->generated + from, target->generated + at, (goal - from) * sizeof *draft->generated);
     draft->tokens[goal] = next;
@@ -65,17 +66,33 @@ static void copy_tokens(gumbel_session *draft, const gumbel_session *target, int
     draft->is_repeating = true;
 }
 
+/* A head that attends to the target's keys has nothing to run of its tokens: it takes their rows. */
+static gumbel_status take_tokens(gb_draft_model *model, const gumbel_session *target, gumbel_error *error) {
+    gumbel_session *draft = model->session;
+    const uint32_t first = draft->position, known = gb_session_run_position(target);
+    draft->known = known;
+    if (first >= known)
+        return GUMBEL_OK;
+    draft->position = model->sure = known;
+    draft->written_end = known > draft->written_end ? known : draft->written_end;
+    if (target->whole_position > draft->whole_position)
+        draft->whole_position = target->whole_position;
+    return gb_take_rows(target, draft, first, known, error);
+}
+
 /* Begins with a guess whose answer has a session of the draft engine. */
-static void follow(guessing *g, gb_guess *guess) {
-    gumbel_session *draft = model_of(g, guess)->session;
+static gumbel_status follow(guessing *g, gb_guess *guess, gumbel_error *error) {
+    gb_draft_model *model = model_of(g, guess);
+    gumbel_session *draft = model->session;
     const gumbel_session *target = target_of(g, guess);
-    guess->goes_on = target->position >= gb_draft_offset(draft);
+    guess->goes_on = target->position >= (draft->engine->is_draft_head ? 1 : 0);
     if (!guess->goes_on)
-        return;
-    g->is_typical &= draft->position + 1 >= goal_of(draft, target);
-    go_back(model_of(g, guess), target);
+        return GUMBEL_OK;
+    g->is_typical &= draft->engine->attends_to_program || draft->position + 1 >= goal_of(draft, target);
+    go_back(model, target);
     copy_tokens(draft, target, guess->next);
-    model_of(g, guess)->first_token = target->tokens[0];
+    model->first_token = target->tokens[0];
+    return draft->engine->attends_to_program ? take_tokens(model, target, error) : GUMBEL_OK;
 }
 
 /* Whether the session lacks no more than a draft leaves, which the step of its first guess runs as well. One
@@ -98,12 +115,14 @@ static gumbel_status add_request(guessing *g, const gb_guess *guess, const gumbe
     g->room -= count;
     model_of(g, guess)->sure =
         least(draft->position + (uint32_t)request->token_count, gb_session_run_position(target));
-    return gb_take_hidden(target, draft, count, error);
+    const uint32_t first = gb_session_run_position(draft);
+    return draft->engine->attends_to_program ? GUMBEL_OK
+                                             : gb_take_rows(target, draft, first, first + count, error);
 }
 
 /* The first of its tokens that the target has generated. */
 static uint32_t generated_from(const gumbel_session *draft, const gumbel_session *target) {
-    const uint32_t offset = gb_draft_offset(draft);
+    const uint32_t offset = draft->engine->head_offset;
     return target->generated_from > offset ? target->generated_from - offset : 0;
 }
 
@@ -115,7 +134,7 @@ static gumbel_status add_piece(guessing *g, const gb_guess *guess, gumbel_error 
                    room = g->room > draft->held ? g->room - draft->held : 0,
                    most = g->budget < room ? g->budget : room;
     const size_t chunk = gb_session_chunk(draft, left < most ? left : most);
-    if (chunk == 0 || atomic_load(&target->cancelled))
+    if (chunk == 0 || draft->engine->attends_to_program || atomic_load(&target->cancelled))
         return GUMBEL_OK;
     draft->generated_from = generated_from(draft, target);
     g->budget -= (uint32_t)chunk;
@@ -277,7 +296,7 @@ static gumbel_status guess_together(guessing *g, gumbel_error *error) {
         guess->is_ready = guess->goes_on = guess->has_failed = false;
         guess->count = 0;
         if (guess->most > 0 && gb_draft_model_take_session(g->engine, model_of(g, guess), now))
-            follow(g, guess);
+            GB_TRY(follow(g, guess, error));
     }
     GB_TRY(catch_up(g, error));
     GB_TRY(settle_ready(g, error));

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/draft/head.h"
 
-#include <string.h>
+#include "base/memory.h"
+#include "program/draft_head.h"
 
-static const gb_type *hidden_type(const gb_program *program) {
-    const uint32_t state = gb_hidden_state(program);
-    return state == UINT32_MAX ? NULL : &program->states[state].type;
-}
+#include <string.h>
 
 /* A program has its head's id, which is made from its own. */
 static bool is_of_another(const gb_program *target, const gb_program *head) {
@@ -14,12 +12,13 @@ static bool is_of_another(const gb_program *target, const gb_program *head) {
 }
 
 gumbel_status gb_check_draft_head(const gb_program *target, const gb_program *head, gumbel_error *error) {
-    const gb_type *own = hidden_type(target), *wanted = hidden_type(head);
-    if (!own || !wanted || own->dtype != wanted->dtype || own->shape.dims[2] != wanted->shape.dims[2])
-        return gb_fail(
-            error, GUMBEL_ERROR_ARGUMENT,
-            "draft_engine: its program is a draft head, and this program keeps no hidden states for "
-            "it; export both together");
+    for (uint32_t i = 0; i < head->state_count; i++)
+        if ((gb_attends_to_program(head) || i == gb_hidden_state(head)) &&
+            gb_state_of_program(target, head, i) == UINT32_MAX)
+            return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                           "draft_engine: its program is a draft head, and this program keeps no %s for it; "
+                           "export both together, and give both the same caches",
+                           i == gb_hidden_state(head) ? "hidden states" : head->states[i].name);
     if (is_of_another(target, head))
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
                        "draft_engine: its program is the draft head of another program");
@@ -35,17 +34,28 @@ gumbel_status gb_check_draft_head_place(const gumbel_engine *engine, const gumbe
                    "draft_engine: a draft head runs on the backend and the devices of its program");
 }
 
-gumbel_status gb_take_hidden(const gumbel_session *target, gumbel_session *draft, size_t count,
-                             gumbel_error *error) {
-    const gumbel_engine *engine = target->engine, *head = draft->engine;
-    const uint32_t first = gb_session_run_position(draft), end = first + (uint32_t)count,
-                   known = gb_session_run_position(target);
-    const gb_rows_of_slot rows = {.backend = engine->backend,
-                                  .slot = target->slot,
-                                  .state = engine->hidden_state,
-                                  .first = first,
-                                  .end = end < known ? end : known};
-    if (!head->is_draft_head || rows.first >= rows.end)
-        return GUMBEL_OK;
-    return head->backend->functions->take_rows(head->backend, draft->slot, head->hidden_state, &rows, error);
+gb_taken_states *gb_find_taken_states(const gb_program *target, const gb_program *head) {
+    gb_taken_states *taken = gb_allocate(1, sizeof *taken + head->state_count * sizeof *taken->list);
+    for (uint32_t i = 0; taken && i < head->state_count; i++) {
+        const uint32_t of_target = gb_state_of_program(target, head, i);
+        if (of_target != UINT32_MAX)
+            taken->list[taken->count++] = (struct gb_taken_state){i, of_target};
+    }
+    return taken;
+}
+
+gumbel_status gb_take_rows(const gumbel_session *target, const gumbel_session *draft, uint32_t first,
+                           uint32_t end, gumbel_error *error) {
+    const gb_taken_states *taken = target->engine->taken;
+    gb_backend *backend = draft->engine->backend;
+    const uint32_t known = gb_session_run_position(target);
+    gb_rows_of_slot rows = {.backend = target->engine->backend,
+                            .slot = target->slot,
+                            .first = first,
+                            .end = end < known ? end : known};
+    for (uint32_t i = 0; taken && rows.first < rows.end && i < taken->count; i++) {
+        rows.state = taken->list[i].of_target;
+        GB_TRY(backend->functions->take_rows(backend, draft->slot, taken->list[i].own, &rows, error));
+    }
+    return GUMBEL_OK;
 }

@@ -216,15 +216,43 @@ static gb_ref keep_hidden(gb_builder *b, gb_ref x, gb_ref hidden, int64_t start)
               gb_build_input(b, GB_ROLE_SLOTS), hidden);
 }
 
-/* Embeddings beside what the token before each has left. */
-static gb_ref beside_hidden(gb_builder *b, gb_ref x, gb_ref hidden) {
-    gb_ref before =
-        PLAIN(LOAD_HIDDEN, gb_build_input(b, GB_ROLE_POSITIONS), gb_build_input(b, GB_ROLE_SLOTS), hidden);
+/* Embeddings beside what the token before each has left, in the row of its own position or of the one before.
+ */
+static gb_ref beside_hidden(gb_builder *b, gb_ref x, gb_ref hidden, int64_t rows_before) {
+    gb_ref before = OP(LOAD_HIDDEN, INT(BEFORE, rows_before), gb_build_input(b, GB_ROLE_POSITIONS),
+                       gb_build_input(b, GB_ROLE_SLOTS), hidden);
     gb_ref both = PLAIN(CONCATENATE, x, before);
     return PLAIN(LINEAR, both, constant(b, "head.", "both", TINY_WIDTH, 2 * TINY_WIDTH));
 }
 
-static gb_program *build_with_hidden(bool is_head) {
+/* Attends to the keys of a layer of the target. */
+static gb_ref attend(gb_builder *b, gb_ref x, const char *prefix, gb_ref keys, gb_ref values, bool ring) {
+    const gb_ref last = gb_build_input(b, GB_ROLE_LAST), slots = gb_build_input(b, GB_ROLE_SLOTS);
+    const gb_attribute turn[] = {gb_int(GB_ATTRIBUTE_PAIR_OFFSET, TINY_HEAD_WIDTH / 2),
+                                 gb_int(GB_ATTRIBUTE_START, 1)},
+                       attributes[] = {gb_float(GB_ATTRIBUTE_SCALE, 1),
+                                       gb_int(GB_ATTRIBUTE_WINDOW, ring ? TINY_WINDOW : 0)};
+    gb_ref query = heads(b, x, prefix, "query", TINY_HEADS);
+    const gb_ref turned[] = {query, last, constant(b, prefix, "frequencies", TINY_HEAD_WIDTH / 2, 0)};
+    query = gb_build_op(b, GB_OP_ROPE, turned, 3, turn, 2);
+    const gb_ref operands[] = {query, last, slots, keys, values};
+    gb_ref merged = PLAIN(MERGE_HEADS, gb_build_op(b, GB_OP_ATTEND, operands, 5, attributes, 2));
+    gb_ref output = constant(b, prefix, "output", TINY_WIDTH, TINY_HEADS * TINY_HEAD_WIDTH);
+    return PLAIN(ADD, x, PLAIN(LINEAR, merged, output));
+}
+
+static gb_ref read_layers(gb_builder *b, gb_ref x) {
+    gb_ref keys = cache(b, "layers.0.", "key_cache", true),
+           values = cache(b, "layers.0.", "value_cache", true);
+    x = attend(b, x, "head.0.", keys, values, true);
+    x = attend(b, x, "head.1.", keys, values, true);
+    keys = cache(b, "layers.1.", "key_cache", false);
+    return attend(b, x, "head.2.", keys, cache(b, "layers.1.", "value_cache", false), false);
+}
+
+typedef enum with_hidden { TARGET, HEAD, READER } with_hidden;
+
+static gb_program *build_with_hidden(with_hidden kind) {
     gb_builder *b = gb_builder_create();
     gb_program *program;
     gumbel_error error;
@@ -232,26 +260,38 @@ static gb_program *build_with_hidden(bool is_head) {
     set_metadata(gb_builder_metadata(b), true);
     gb_ref table = constant(b, "", "embedding", TINY_VOCABULARY, TINY_WIDTH), hidden = hidden_state(b);
     gb_ref x = OP(EMBEDDING, FLOAT(SCALE, 4), table, gb_build_input(b, GB_ROLE_TOKENS));
-    x = is_head ? beside_hidden(b, x, hidden) : layer(b, x, "layers.0.", true);
-    x = layer(b, x, is_head ? "head." : "layers.1.", false);
-    if (finish(b, keep_hidden(b, x, hidden, is_head), table, true, &program, &error) != GUMBEL_OK)
+    x = kind == TARGET ? layer(b, x, "layers.0.", true) : beside_hidden(b, x, hidden, kind == READER);
+    x = kind == READER ? read_layers(b, x) : layer(b, x, kind == HEAD ? "head." : "layers.1.", false);
+    if (finish(b, keep_hidden(b, x, hidden, kind == HEAD), table, true, &program, &error) != GUMBEL_OK)
         fail_msg("%s", error.message);
     return program;
 }
 
 gb_program *tiny_target_build(void) {
-    return build_with_hidden(false);
+    return build_with_hidden(TARGET);
 }
 
 gb_program *tiny_head_build(void) {
-    return build_with_hidden(true);
+    return build_with_hidden(HEAD);
+}
+
+gb_program *tiny_reader_build(void) {
+    return build_with_hidden(READER);
+}
+
+static gb_program *build_pair(gb_program *head) {
+    gb_program *program = tiny_target_build();
+    program->head = head;
+    assert_int_equal(gb_share_constants(program, NULL), GUMBEL_OK);
+    return program;
 }
 
 gb_program *tiny_pair_build(void) {
-    gb_program *program = tiny_target_build();
-    program->head = tiny_head_build();
-    assert_int_equal(gb_share_constants(program, NULL), GUMBEL_OK);
-    return program;
+    return build_pair(tiny_head_build());
+}
+
+gb_program *tiny_reader_pair_build(void) {
+    return build_pair(tiny_reader_build());
 }
 
 /* ---- The recurrent one --------------------------------------------------------------------------------- */

@@ -49,8 +49,12 @@ gb_program *tiny_recurrent_build(bool use_sampling);
 gb_program *tiny_target_build(void);
 gb_program *tiny_head_build(void);
 
-/* The tiny target with the tiny head, which shares its embedding and last norm. */
+/* A head of the same target that attends to the keys and values which that has stored. */
+gb_program *tiny_reader_build(void);
+
+/* The tiny target with either head, which shares its embedding and last norm. */
 gb_program *tiny_pair_build(void);
+gb_program *tiny_reader_pair_build(void);
 
 /* The sampler on soft-capped logits [B,V], as DESIGN's contract of the sampler has it. */
 gb_ref tiny_program_sampler(gb_builder *builder, gb_ref logits);

@@ -89,7 +89,7 @@ static size_t heads_of_tile(size_t group, size_t kv_heads, size_t tokens, size_t
 
 static void attend_heads(const gb_kernel_call *call, const gb_worker *worker, tile t, size_t tile_heads,
                          size_t *turn) {
-    const size_t kv_heads = call->operands[GB_KEY]->dims[1];
+    const size_t kv_heads = call->operands[GB_KEY_CACHE]->dims[1];
     const size_t group = call->operands[GB_QUERY]->dims[1] / kv_heads;
     for (t.kv_head = 0; t.kv_head < kv_heads; t.kv_head++) {
         const size_t group_end = (t.kv_head + 1) * group;
@@ -104,7 +104,7 @@ static void attend_heads(const gb_kernel_call *call, const gb_worker *worker, ti
 /* Tiles of queries that read the same keys go to the threads in turn, since later tokens read more. */
 void gb_kernel_attention(const gb_kernel_call *call, const gb_worker *worker) {
     const gb_cpu_tensor *slots = call->operands[GB_SLOTS];
-    const size_t kv_heads = call->operands[GB_KEY]->dims[1], tokens = slots->dims[0];
+    const size_t kv_heads = call->operands[GB_KEY_CACHE]->dims[1], tokens = slots->dims[0];
     const size_t group = call->operands[GB_QUERY]->dims[1] / kv_heads;
     const size_t tile_heads = heads_of_tile(group, kv_heads, tokens, worker->count);
     const size_t tile_tokens = GB_ATTEND_QUERIES / tile_heads;
@@ -117,4 +117,15 @@ void gb_kernel_attention(const gb_kernel_call *call, const gb_worker *worker) {
             attend_heads(call, worker, t, tile_heads, &turn);
         }
     }
+}
+
+/* operands: query, last, slots, key_cache, value_cache. */
+void gb_kernel_attend(const gb_kernel_call *call, const gb_worker *worker) {
+    gb_kernel_call attention = *call;
+    attention.operands[GB_KEY] = attention.operands[GB_VALUE] = attention.operands[GB_SINKS] = NULL;
+    attention.operands[GB_POSITIONS] = call->operands[1];
+    attention.operands[GB_SLOTS] = call->operands[2];
+    attention.operands[GB_KEY_CACHE] = call->operands[3];
+    attention.operands[GB_VALUE_CACHE] = call->operands[4];
+    gb_kernel_attention(&attention, worker);
 }

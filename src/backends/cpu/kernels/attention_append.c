@@ -8,7 +8,7 @@
 size_t gb_longest_run_in_ring(const gb_kernel_call *call) {
     const gb_cpu_tensor *cache = call->operands[GB_KEY_CACHE];
     const size_t window = (size_t)gb_node_int(call->node, GB_ATTRIBUTE_WINDOW);
-    return window > 0 ? cache->dims[0] - window + 1 : SIZE_MAX;
+    return window > 0 && call->operands[GB_KEY] ? cache->dims[0] - window + 1 : SIZE_MAX;
 }
 
 bool gb_run_has_room(const gb_kernel_call *call, size_t first, size_t end) {
@@ -26,7 +26,7 @@ bool gb_attention_room_bytes(const gb_kernel_call *call, size_t tokens, uint64_t
 
 uint8_t *gb_row_in_room(const gb_kernel_call *call, const gb_worker *worker, size_t n, size_t rows) {
     const size_t before =
-        rows == GB_VALUE ? call->operands[GB_KEY]->dims[0] * gb_cache_row_bytes(gb_cache_for(call, GB_KEY))
+        rows == GB_VALUE ? call->operands[GB_SLOTS]->dims[0] * gb_cache_row_bytes(gb_cache_for(call, GB_KEY))
                          : 0;
     return (uint8_t *)worker->shared + before + n * gb_cache_row_bytes(gb_cache_for(call, rows));
 }

@@ -32,8 +32,14 @@ void gb_kernel_keep_hidden(const gb_kernel_call *call, const gb_worker *worker) 
 void gb_kernel_load_hidden(const gb_kernel_call *call, const gb_worker *worker) {
     const gb_cpu_tensor *positions = call->operands[0], *slots = call->operands[1],
                         *hidden = call->operands[2], *y = call->results[0];
+    const int32_t before = (int32_t)gb_node_int(call->node, GB_ATTRIBUTE_BEFORE);
     const gb_share share = gb_tokens_of(worker, y->dims[0]);
-    for (size_t n = share.first; n < share.end; n++)
-        call->vector->widen(row_at(hidden, ITEM(int32_t, slots, n), ITEM(int32_t, positions, n)),
-                            hidden->dtype, y->dims[1], ROW(float, y, n));
+    for (size_t n = share.first; n < share.end; n++) {
+        const int32_t position = ITEM(int32_t, positions, n) - before;
+        if (position < 0)
+            memset(ROW(float, y, n), 0, y->dims[1] * sizeof(float));
+        else
+            call->vector->widen(row_at(hidden, ITEM(int32_t, slots, n), position), hidden->dtype, y->dims[1],
+                                ROW(float, y, n));
+    }
 }

@@ -6,6 +6,7 @@
 void gb_kernel_rope(const gb_kernel_call *call, const gb_worker *worker) {
     const gb_cpu_tensor *x = call->operands[0], *y = call->results[0];
     const int32_t *positions = call->operands[1]->data;
+    const int32_t start = (int32_t)gb_node_int(call->node, GB_ATTRIBUTE_START);
     size_t heads = x->dims[1], size = x->dims[2];
     gb_rotation rotation = {
         .size = size,
@@ -21,7 +22,7 @@ void gb_kernel_rope(const gb_kernel_call *call, const gb_worker *worker) {
         rotation.heads = left < share.end - at ? left : share.end - at;
         rotation.x = gb_floats(x) + at * size;
         rotation.y = (float *)y->data + at * size;
-        rotation.position = (float)positions[token];
+        rotation.position = (float)(positions[token] + start);
         call->vector->rotate(&rotation);
     }
 }

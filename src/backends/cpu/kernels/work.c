@@ -15,8 +15,9 @@ static uint64_t work_of(const gb_work *work, const gb_kernel_call *call, size_t 
     case GB_WORK_POSITIONS:
         return result->dims[0] * positions * work->factor;
     case GB_WORK_ATTENTION:
-        cache = call->operands[5];
-        return (elements + results) * (positions < cache->dims[0] ? positions : cache->dims[0]);
+        cache = operand;
+        return (gb_elements(call->operands[0]) + results) *
+               (positions < cache->dims[0] ? positions : cache->dims[0]);
     default:
         return (elements > results ? elements : results) * work->factor;
     }

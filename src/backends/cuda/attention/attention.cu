@@ -9,8 +9,20 @@ using namespace gb_cuda;
 
 enum { THREADS = 256 };
 
-/* Operands by their place in ops.def. */
+/* Operands of attention by their place in ops.def. */
 enum { QUERY, KEY, VALUE, POSITIONS, SLOTS, KEY_CACHE, VALUE_CACHE, SINKS };
+
+/* Those of attend by attention's places; NULL: it has none. */
+static const gb_cuda_tensor *operand(const gb_cuda_call *call, unsigned place) {
+    static const int PLACES[] = {0, -1, -1, 1, 2, 3, 4, -1};
+    if (call->node->op == GB_OP_ATTENTION)
+        return call->operands[place];
+    return PLACES[place] < 0 ? nullptr : call->operands[PLACES[place]];
+}
+
+static bool stores(const gb_cuda_call *call) {
+    return call->node->op == GB_OP_ATTENTION;
+}
 
 /* ---- Storing ------------------------------------------------------------------------------------------- */
 
@@ -78,6 +90,8 @@ static __global__ void run_append_to_rings(attention a) {
 }
 
 void gb_cuda::append_to_caches(const attention &a, gb_cuda_launch_list *launches) {
+    if (!a.key)
+        return;
     add_launch(launches, "append_to_caches", run_append_to_caches, dim3((unsigned)a.tokens, 2), THREADS, 0,
                a);
 }
@@ -97,9 +111,9 @@ static cache cache_of(const gb_cuda_tensor *tensor, const gb_node *node, gb_attr
 /* Whether a step of the call's row class may have a run that a ring has no rows for beside its window. What
  * goes on behind a prompt is never so long. */
 static bool has_room(const gb_cuda_call *call) {
-    const gb_cuda_tensor *cache = call->operands[KEY_CACHE];
+    const gb_cuda_tensor *cache = operand(call, KEY_CACHE);
     const size_t slack = cache->dims[0] - (size_t)gb_node_int(call->node, GB_ATTRIBUTE_WINDOW);
-    return cache->is_ring && gb_cuda_is_prompt(call) &&
+    return cache->is_ring && stores(call) && gb_cuda_is_prompt(call) &&
            (call->row_class != GB_CUDA_FEW_OF_PROMPT || slack + 1 < GB_CUDA_MOST_FEW_ROWS);
 }
 
@@ -134,21 +148,23 @@ static void pair_heads(attention &a) {
 /* As kernels for heads of any size take it. */
 static attention plain_attention_of(const gb_cuda_call *call) {
     attention a = {};
-    a.query = data_of<const float>(call->operands[QUERY]);
-    a.key = data_of<const float>(call->operands[KEY]);
-    a.value = data_of<const float>(call->operands[VALUE]);
-    a.positions = data_of<const int32_t>(call->operands[POSITIONS]);
-    a.slots = data_of<const int32_t>(call->operands[SLOTS]);
+    a.query = data_of<const float>(operand(call, QUERY));
+    if (stores(call)) {
+        a.key = data_of<const float>(operand(call, KEY));
+        a.value = data_of<const float>(operand(call, VALUE));
+    }
+    a.positions = data_of<const int32_t>(operand(call, POSITIONS));
+    a.slots = data_of<const int32_t>(operand(call, SLOTS));
     a.run_first = call->runs.first;
     a.run_count = call->runs.count;
-    a.keys = cache_of(call->operands[KEY_CACHE], call->node, GB_ATTRIBUTE_ROTATION);
-    a.values = cache_of(call->operands[VALUE_CACHE], call->node, GB_ATTRIBUTE_VALUE_ROTATION);
-    if (const gb_cuda_tensor *sinks = call->operands[SINKS]) {
+    a.keys = cache_of(operand(call, KEY_CACHE), call->node, GB_ATTRIBUTE_ROTATION);
+    a.values = cache_of(operand(call, VALUE_CACHE), call->node, GB_ATTRIBUTE_VALUE_ROTATION);
+    if (const gb_cuda_tensor *sinks = operand(call, SINKS)) {
         a.sinks = sinks->data;
         a.sink_dtype = sinks->dtype;
     }
-    a.tokens = call->operands[SLOTS]->dims[0];
-    a.heads = call->operands[QUERY]->dims[1];
+    a.tokens = operand(call, SLOTS)->dims[0];
+    a.heads = operand(call, QUERY)->dims[1];
     a.group = (unsigned)(a.heads / a.keys.heads);
     a.head_size = (unsigned)a.values.size;
     a.window = (size_t)gb_node_int(call->node, GB_ATTRIBUTE_WINDOW);
@@ -272,4 +288,15 @@ static const gb_cuda_kernel kernels[] = {
     {"attention_float", nullptr, describe_float, float_scratch, nullptr, nullptr, false, false},
 };
 
+/* The kernels of prompts read tiles of positions that ascend with the tokens. */
+static const gb_cuda_kernel attend_kernels[] = {
+    {"attend_decode", supports_decode, describe_decode, decode_scratch, decode_has_epilogue, nullptr, false,
+     false},
+    {"attend_float_spans", is_few, describe_few_in_float, few_in_float_scratch, nullptr, nullptr, false,
+     false},
+    {"attend_float", nullptr, describe_float, float_scratch, nullptr, nullptr, false, false},
+};
+
 extern "C" const gb_cuda_registry gb_cuda_attention_kernels = {kernels, sizeof kernels / sizeof *kernels};
+extern "C" const gb_cuda_registry gb_cuda_attend_kernels = {attend_kernels,
+                                                            sizeof attend_kernels / sizeof *attend_kernels};

@@ -32,7 +32,7 @@ constexpr bool HAS_CODES = FORM == AS_CODES;
 
 struct attention {
     const float *query;       /* [tokens, heads, key size] */
-    const float *key, *value; /* [tokens, kv heads, key or value size]: what is appended */
+    const float *key, *value; /* [tokens, kv heads, key or value size]: what is appended; NULL: nothing */
     const int32_t *positions, *slots, *run_first;
     cache keys, values;
     const void *sinks; /* [heads] of sink_dtype, or NULL */
@@ -143,7 +143,7 @@ __device__ inline query_place place_of(const query_tile &t, unsigned q) {
     return p;
 }
 
-/* Keys and values of the call's tokens go to where they are read: the caches, or the room. */
+/* Keys and values of the call's tokens, if it has any, go to where they are read: the caches, or the room. */
 void append_to_caches(const attention &a, gb_cuda_launch_list *launches);
 
 /* Those that went to the room go to the caches, as far as these have rows for them. */

@@ -334,8 +334,10 @@ static void launch_decode(decoding d, unsigned blocks, gb_cuda_launch_list *laun
 /* The call's tokens first .. first + count - 1. */
 static attention some_tokens(attention a, size_t first, size_t count) {
     a.query += first * a.heads * a.head_size;
-    a.key += first * a.keys.heads * a.keys.size;
-    a.value += first * a.keys.heads * a.values.size;
+    if (a.key) {
+        a.key += first * a.keys.heads * a.keys.size;
+        a.value += first * a.keys.heads * a.values.size;
+    }
     a.y += first * a.heads * a.head_size;
     a.positions += first;
     a.slots += first;
@@ -350,7 +352,7 @@ void gb_cuda::attend_decode(attention a, const prepared_rows &prepared, const gb
     decoding d = {};
     /* Else several blocks read what one stores, or a warp would rotate keys and values in different ways.
      * With several tokens a launch before costs less than such blocks do. */
-    d.appends = a.parts == 1 && a.run_count == a.tokens && a.keys.rotation == a.values.rotation &&
+    d.appends = a.key && a.parts == 1 && a.run_count == a.tokens && a.keys.rotation == a.values.rotation &&
                 (a.form != AS_CODES || a.tokens == 1);
     d.prepared = prepared;
     if (!d.appends)

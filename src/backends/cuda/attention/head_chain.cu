@@ -26,6 +26,7 @@ struct head_chain {
     unsigned count;
     const float *frequencies; /* NULL: nothing is turned */
     const int32_t *positions;
+    int32_t start; /* of the positions */
     unsigned pairs, pair_offset;
     float scale; /* of what is turned */
 };
@@ -74,7 +75,7 @@ static __global__ void __launch_bounds__(HEADS_OF_BLOCK *WARP) run_head_chain(GB
 #pragma unroll 1
     for (unsigned i = threadIdx.x; i < c.pairs; i += HEADS_OF_BLOCK * WARP) {
         float2 turn;
-        gb_sin_cos((float)c.positions[row] * c.frequencies[i], &turn.x, &turn.y);
+        gb_sin_cos((float)(c.positions[row] + c.start) * c.frequencies[i], &turn.x, &turn.y);
         turn.x *= c.scale;
         turn.y *= c.scale;
         turns[i] = turn;
@@ -130,6 +131,7 @@ static void add_part(head_chain *c, const head_calls &calls) {
     const gb_cuda_tensor *frequencies = calls.turn->operands[2];
     c->frequencies = data_of<const float>(frequencies);
     c->positions = data_of<const int32_t>(calls.turn->operands[1]);
+    c->start = (int32_t)gb_node_int(calls.turn->node, GB_ATTRIBUTE_START);
     c->pairs = (unsigned)frequencies->dims[0];
     c->pair_offset = (unsigned)gb_node_int(calls.turn->node, GB_ATTRIBUTE_PAIR_OFFSET);
     c->scale = (float)gb_node_float(calls.turn->node, GB_ATTRIBUTE_SCALE);

@@ -166,7 +166,7 @@ typedef struct gb_cuda_registry {
 
 /* linears.c (of linear nodes, too), expert_linear.cu, attention.cu */
 extern const gb_cuda_registry gb_cuda_linear_kernels, gb_cuda_expert_linear_kernels,
-    gb_cuda_attention_kernels;
+    gb_cuda_attention_kernels, gb_cuda_attend_kernels;
 
 /* The kernel of a step of a plan, or NULL where the device has none. */
 const gb_cuda_kernel *gb_cuda_choose(const gb_step *step, const gb_cuda_problem *problem);

@@ -15,6 +15,7 @@
 #define gb_cuda_linear(call) (void)(call)
 #define gb_cuda_expert_linear(call) (void)(call)
 #define gb_cuda_attention(call) (void)(call)
+#define gb_cuda_attend(call) (void)(call)
 
 /* An op of ops.def without a kernel does not compile. */
 #define GB_OP(number, NAME, name, ...)                                                                       \
@@ -64,6 +65,8 @@ static gb_cuda_registry registry_of_op(gb_op op) {
         return gb_cuda_expert_linear_kernels;
     case GB_OP_ATTENTION:
         return gb_cuda_attention_kernels;
+    case GB_OP_ATTEND:
+        return gb_cuda_attend_kernels;
     case GB_OP_COUNT_TOKENS:
         return REGISTRY(count_tokens);
     case GB_OP_LOG_NORMALIZER:

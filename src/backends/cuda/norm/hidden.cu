@@ -51,10 +51,12 @@ void gb_cuda_keep_hidden(const gb_cuda_call *call) {
 struct load_hidden_function {
     const int32_t *positions, *slots;
     hidden_rows hidden;
+    int32_t before;
     float *y;
     __device__ void operator()(size_t n, size_t k) const {
+        const int32_t row = positions[n] - before;
         y[n * hidden.width + k] =
-            load_float(hidden.of_slot(slots[n]), hidden.dtype, (size_t)positions[n] * hidden.width + k);
+            row < 0 ? 0 : load_float(hidden.of_slot(slots[n]), hidden.dtype, (size_t)row * hidden.width + k);
     }
 };
 
@@ -63,5 +65,5 @@ void gb_cuda_load_hidden(const gb_cuda_call *call) {
     add_each(call->launches, "load_hidden", y->dims[0], y->dims[1],
              load_hidden_function{data_of<const int32_t>(call->operands[0]),
                                   data_of<const int32_t>(call->operands[1]), hidden_of(call->operands[2]),
-                                  data_of<float>(y)});
+                                  (int32_t)gb_node_int(call->node, GB_ATTRIBUTE_BEFORE), data_of<float>(y)});
 }

@@ -133,7 +133,7 @@ __device__ static void normalize(const chain_op &op, const block_place &place, f
 
 __device__ static void rotate(const chain_op &op, const block_place &place) {
     const block_row x = place.row_of(op.a);
-    const float position = (float)op.indices[place.row];
+    const float position = (float)(op.indices[place.row] + op.start);
     const float *frequencies = static_cast<const float *>(op.norm.weight);
 #pragma unroll 1
     for (unsigned i = place.begin + threadIdx.x; i < place.end; i += blockDim.x) {
@@ -371,6 +371,7 @@ static void set_constants(chain_op *op, const gb_cuda_call *call) {
         op->count = (unsigned)call->operands[2]->dims[0];
         op->size = (unsigned)x->dims[2];
         op->pair_offset = (unsigned)gb_node_int(call->node, GB_ATTRIBUTE_PAIR_OFFSET);
+        op->start = (int32_t)gb_node_int(call->node, GB_ATTRIBUTE_START);
         op->scale = (float)gb_node_float(call->node, GB_ATTRIBUTE_SCALE);
         break;
     default:

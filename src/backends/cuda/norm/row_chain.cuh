@@ -61,6 +61,7 @@ struct chain_op {
     unsigned size;          /* of a head: ROTATE; columns of an expert's row, or of a factor */
     unsigned count;         /* choices of experts; frequencies of ROTATE */
     unsigned pair_offset;   /* ROTATE */
+    int32_t start;          /* ROTATE: of the positions */
     float scale;            /* ROTATE; alpha of CLAMPED_SWIGLU */
     float limit;            /* CLAMPED_SWIGLU */
     prepared_rows prepared; /* of the result, if its values are somewhere */

@@ -188,6 +188,7 @@ struct rope_function {
     const int32_t *positions;
     const float *frequencies;
     size_t frequency_count, pair_offset, width, size;
+    int32_t start;
     float scale, *y;
     __device__ void operator()(size_t m, size_t i) const {
         const size_t d = (unsigned)i % (unsigned)size;
@@ -196,7 +197,7 @@ struct rope_function {
         if (d < frequency_count) {
             float sine, cosine;
             const float a = from[0], b = from[pair_offset];
-            gb_sin_cos((float)positions[m] * frequencies[d], &sine, &cosine);
+            gb_sin_cos((float)(positions[m] + start) * frequencies[d], &sine, &cosine);
             sine *= scale;
             cosine *= scale;
             to[0] = a * cosine - b * sine;
@@ -215,6 +216,7 @@ void gb_cuda_rope(const gb_cuda_call *call) {
     f.frequencies = data_of<const float>(frequencies);
     f.frequency_count = frequencies->dims[0];
     f.pair_offset = (size_t)gb_node_int(call->node, GB_ATTRIBUTE_PAIR_OFFSET);
+    f.start = (int32_t)gb_node_int(call->node, GB_ATTRIBUTE_START);
     f.width = x->dims[1] * x->dims[2];
     f.size = x->dims[2];
     f.scale = (float)gb_node_float(call->node, GB_ATTRIBUTE_SCALE);

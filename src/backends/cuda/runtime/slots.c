@@ -224,7 +224,7 @@ gumbel_status gb_cuda_slots_take_snapshot(gb_cuda_slots *slots, uint32_t slot, u
 gumbel_status gb_cuda_slots_take_rows(gb_cuda_slots *slots, uint32_t slot, uint32_t state,
                                       const gb_cuda_slots *others, const gb_rows_of_slot *rows,
                                       gumbel_error *error) {
-    GB_TRY(gb_cuda_check(cudaStreamSynchronize(others->stream), "taking hidden states", error));
+    GB_TRY(gb_cuda_check(cudaStreamSynchronize(others->stream), "taking rows of states", error));
     GB_TRY(gb_cuda_slots_map(slots, slot, rows->end, error));
     gb_states_take_rows(&slots->states, slot, state, &others->states, rows);
     return GUMBEL_OK;
