@@ -15,6 +15,7 @@
  * window; full layers see all, with heads of another size of which only a part rotates, and may take their
  * values from the key projection. Norms multiply by w, not by 1 + w.
  */
+#include "export/models/gemma4_assistant.h"
 #include "export/models/gemma4_layers.h"
 #include "export/models/model.h"
 #include "export/nn/hidden.h"
@@ -77,12 +78,7 @@ static gb_ref forward(gb_gemma4_graph *model, const gb_scope *scope, const gb_sc
 
 static gumbel_status build_graph(const gb_gemma4_config *config, const gb_model_options *options,
                                  gb_builder *builder, gb_weights *weights, gumbel_error *error) {
-    const gb_text_model text = {
-        .vocab_size = config->vocab_size,
-        .max_positions = config->max_positions,
-        .window = gb_gemma4_find_layer(config, GB_GEMMA4_SLIDING) ? config->sliding_window : 0,
-        .is_wrapped = config->is_wrapped,
-    };
+    const gb_text_model text = gb_gemma4_text_model(config);
     gb_text_graph graph;
     GB_TRY(gb_begin_text_graph(&text, options, builder, weights, &graph, error));
     gb_gemma4_graph model = {
@@ -100,18 +96,37 @@ static gumbel_status build_graph(const gb_gemma4_config *config, const gb_model_
                              options, error);
 }
 
-static gumbel_status build(const gb_config *root, const gb_model_options *options, gb_builder *builder,
-                           gb_weights *weights, gumbel_error *error) {
+/* Either graph. */
+typedef gumbel_status (*graph_builder)(const gb_gemma4_config *config, const gb_model_options *options,
+                                       gb_builder *builder, gb_weights *weights, gumbel_error *error);
+
+static gumbel_status build_with(const gb_config *root, const gb_model_options *options, gb_builder *builder,
+                                gb_weights *weights, graph_builder build_one, gumbel_error *error) {
     gb_gemma4_config config;
     gumbel_status status = gb_gemma4_config_read(root, &config, error);
     if (status == GUMBEL_OK)
         status = gb_keep_layers(options->layers, &config.layer_count, error);
     if (status == GUMBEL_OK)
-        status = build_graph(&config, options, builder, weights, error);
+        status = build_one(&config, options, builder, weights, error);
     gb_gemma4_config_free(&config);
     return status;
 }
 
+static gumbel_status build(const gb_config *root, const gb_model_options *options, gb_builder *builder,
+                           gb_weights *weights, gumbel_error *error) {
+    return build_with(root, options, builder, weights, build_graph, error);
+}
+
+static gumbel_status build_head(const gb_config *root, const gb_model_options *options, gb_builder *builder,
+                                gb_weights *weights, gumbel_error *error) {
+    if (!options->assistant)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                       "draft_head: gemma4 has no draft head that gumbel knows; its assistant can be one "
+                       "(assistant)");
+    return build_with(root, options, builder, weights, gb_gemma4_build_assistant, error);
+}
+
 /* Name, wrapper and model_type; ids that end and begin texts. */
-const gb_model gb_gemma4 = {"gemma4", "gemma4", "gemma4_text", 1, 2, build, NULL};
-const gb_model gb_gemma4_unified = {"gemma4", "gemma4_unified", "gemma4_unified_text", 1, 2, build, NULL};
+const gb_model gb_gemma4 = {"gemma4", "gemma4", "gemma4_text", 1, 2, build, build_head};
+const gb_model gb_gemma4_unified = {"gemma4", "gemma4_unified", "gemma4_unified_text", 1, 2,
+                                    build,    build_head};

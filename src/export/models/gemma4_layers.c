@@ -33,6 +33,10 @@ static gb_ref attention(gb_gemma4_graph *model, int64_t index, const gb_scope *s
     gb_ref query = gb_linear(scope, "q_proj.weight", x, config->heads * layer->head_dim);
     query = gb_split_heads(scope, query, config->heads);
     query = gb_rms_norm(scope, "q_norm.weight", query, config->rms_norm_eps);
+    if (config->is_assistant) {
+        query = gb_rotate_behind(scope, &model->rotary[layer->kind], query);
+        return gb_node1(scope, GB_OP_MERGE_HEADS, gb_attend(scope, query, &model->keys[layer->kind], 1.0));
+    }
     query = gb_rotate(scope, &model->rotary[layer->kind], query);
     if (!layer->shares_keys)
         model->keys[layer->kind] = own_keys(model, index, scope, x);
@@ -119,6 +123,15 @@ const gb_gemma4_layer *gb_gemma4_find_layer(const gb_gemma4_config *config, gb_g
         if (config->layers[i].kind == kind)
             return &config->layers[i];
     return NULL;
+}
+
+gb_text_model gb_gemma4_text_model(const gb_gemma4_config *config) {
+    return (gb_text_model){
+        .vocab_size = config->vocab_size,
+        .max_positions = config->max_positions,
+        .window = gb_gemma4_find_layer(config, GB_GEMMA4_SLIDING) ? config->sliding_window : 0,
+        .is_wrapped = config->is_wrapped,
+    };
 }
 
 gb_rotary gb_gemma4_rotary(const gb_scope *scope, const char *prefix, const gb_gemma4_config *config,

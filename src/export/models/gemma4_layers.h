@@ -6,6 +6,7 @@
 #define GUMBEL_EXPORT_MODELS_GEMMA4_LAYERS_H
 
 #include "export/models/gemma4_config.h"
+#include "export/models/model.h"
 #include "export/nn/attention.h"
 #include "export/nn/rotary.h"
 
@@ -21,6 +22,9 @@ typedef struct gb_gemma4_graph {
 
 /* The first layer of a kind, or NULL. */
 const gb_gemma4_layer *gb_gemma4_find_layer(const gb_gemma4_config *config, gb_gemma4_kind kind);
+
+/* What the graph of a model begins with, and that of its assistant. */
+gb_text_model gb_gemma4_text_model(const gb_gemma4_config *config);
 
 /* The rotation of that kind's heads, with its frequencies in a constant called PREFIX and
  * rotary.sliding_attention; none where no layer is of that kind. */

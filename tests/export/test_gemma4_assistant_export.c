@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Exports of Gemma 4 with an assistant: both checkpoints are read, each tensor becomes the constant of its
+ * name, and what cannot be an assistant is refused.
+ */
+#include "program/file/reader.h"
+#include "support/assertions.h"
+#include "support/checkpoints/safetensors_writer.h"
+#include "support/paths.h"
+#include "support/temporary.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+static gumbel_error error;
+
+static const gb_constant *find_constant(const gb_program *program, const char *name) {
+    for (uint32_t i = 0; i < program->constant_count; i++)
+        if (strcmp(program->constants[i].name, name) == 0)
+            return &program->constants[i];
+    return NULL;
+}
+
+static const char *data_path(char text[512], const char *name, const char *ending) {
+    snprintf(text, 512, "%s/export/assistant/%s%s.json", test_data_folder, name, ending);
+    return text;
+}
+
+/* Writes the constants whose names begin with the prefix, without it, and an unused one. */
+static void write_checkpoint(const char *folder, const gb_program *program, const char *prefix) {
+    enum { MOST = 256 };
+    static const float unused[8];
+    static test_tensor tensors[MOST];
+    char path[64];
+    size_t count = 0;
+    tensors[count++] =
+        (test_tensor){"masked_embedding.centroids.weight", "F32", 1, {8}, unused, sizeof unused};
+    for (uint32_t i = 0; i < program->constant_count && count < MOST; i++) {
+        const gb_constant *constant = &program->constants[i];
+        const gb_shape *shape = &constant->type.shape;
+        if (constant->same || strncmp(constant->name, prefix, strlen(prefix)) != 0)
+            continue;
+        assert_int_equal(constant->type.dtype, GB_F32);
+        test_tensor *tensor = &tensors[count++];
+        *tensor = (test_tensor){constant->name + strlen(prefix), "F32", shape->rank, {0}, constant->data,
+                                (size_t)constant->size};
+        memcpy(tensor->dims, shape->dims, (size_t)shape->rank * sizeof *shape->dims);
+    }
+    assert_in_range(count, 2, MOST - 1);
+    snprintf(path, sizeof path, "%s/model.safetensors", folder);
+    write_safetensors(temporary_path(path), tensors, count);
+}
+
+static void copy_config(const char *folder, const char *from) {
+    char path[64];
+    json_t *config = json_load_file(from, 0, NULL);
+    assert_non_null(config);
+    snprintf(path, sizeof path, "%s/config.json", folder);
+    assert_int_equal(json_dump_file(config, temporary_path(path), 0), 0);
+    json_decref(config);
+}
+
+static void assert_same_constants(const gb_program *a, const gb_program *b) {
+    assert_int_equal(a->constant_count, b->constant_count);
+    for (uint32_t i = 0; i < a->constant_count; i++) {
+        const gb_constant *own = &a->constants[i], *other = find_constant(b, own->name);
+        if (!other)
+            fail_msg("there is no constant %s", own->name);
+        else {
+            assert_int_equal(own->size, other->size);
+            assert_memory_equal(own->data, other->data, own->size);
+        }
+    }
+}
+
+static char notices[1024];
+
+static void note(void *user, gumbel_log_level level, const char *message) {
+    (void)user;
+    (void)level;
+    const size_t used = strlen(notices);
+    snprintf(notices + used, sizeof notices - used, "%s\n", message);
+}
+
+/* An export with random weights, written as two checkpoints, is exported from those again. */
+static void both_checkpoints_are_exported(void **state) {
+    const char *name = *state;
+    char target[512], assistant[512];
+    gb_program *drawn, *read;
+    gumbel_export_options options = {.size = sizeof options,
+                                     .backend = "none",
+                                     .random_weights = true,
+                                     .random_seed = 5,
+                                     .assistant = data_path(assistant, name, ".assistant")};
+    empty_temporary_directory();
+    assert_ok(gumbel_export(data_path(target, name, ""), temporary_path("drawn.gumbel"), &options, &error),
+              &error);
+    assert_ok(gb_program_read(temporary_path("drawn.gumbel"), &drawn, &error), &error);
+    assert_non_null(drawn->head);
+    assert_string_equal(drawn->head->metadata.architecture, "gemma4");
+    copy_config("target", target);
+    copy_config("assistant", assistant);
+    write_checkpoint("target", drawn, "");
+    write_checkpoint("assistant", drawn->head, "assistant.");
+    options.random_weights = false;
+    options.assistant = temporary_path("assistant");
+    options.log = note;
+    notices[0] = '\0';
+    assert_ok(gumbel_export(temporary_path("target"), temporary_path("read.gumbel"), &options, &error),
+              &error);
+    assert_non_null(strstr(notices, "assistant 3")); /* rotary tables, and what it has no use for */
+    assert_ok(gb_program_read(temporary_path("read.gumbel"), &read, &error), &error);
+    assert_same_constants(drawn, read);
+    assert_same_constants(drawn->head, read->head);
+    gb_program_destroy(read);
+    gb_program_destroy(drawn);
+}
+
+/* ---- What is refused ----------------------------------------------------------------------------------- */
+
+static void assert_refuses(const char *target, const char *assistant, gumbel_status status,
+                           const char *part) {
+    const gumbel_export_options options = {
+        .size = sizeof options, .assistant = assistant, .random_weights = strstr(target, ".json") != NULL};
+    assert_fails(gumbel_export(target, NULL, &options, &error), status, &error, part);
+}
+
+static void other_assistants_are_refused(void **unused) {
+    (void)unused;
+    char target[512], other[512];
+    data_path(target, "unified", "");
+    assert_refuses(target, "/nowhere", GUMBEL_ERROR_IO, "assistant: /nowhere");
+    assert_refuses(target, data_path(other, "keys_are_values", ""), GUMBEL_ERROR_ARGUMENT, "model_type");
+    assert_refuses(target, "assistant.gguf", GUMBEL_ERROR_UNSUPPORTED,
+                   "assistant: assistant.gguf is a GGUF; expected the assistant's Hugging Face directory");
+    snprintf(target, sizeof target, "%s/run/gemma3.json", test_data_folder);
+    assert_refuses(target, data_path(other, "unified", ".assistant"), GUMBEL_ERROR_ARGUMENT,
+                   "assistant: gemma3 has no draft head that gumbel knows");
+    snprintf(target, sizeof target, "%s/run/qwen.json", test_data_folder);
+    assert_refuses(target, other, GUMBEL_ERROR_ARGUMENT, "assistant: this model has none");
+}
+
+/* Of a checkpoint with an assistant that lacks a tensor, and of a quantized one. */
+static void incomplete_assistants_are_refused(void **unused) {
+    (void)unused;
+    static const float numbers[8];
+    const test_tensor only = {"numbers", "F32", 1, {8}, numbers, sizeof numbers};
+    char path[512];
+    empty_temporary_directory();
+    copy_config("target", data_path(path, "unified", ""));
+    copy_config("assistant", data_path(path, "unified", ".assistant"));
+    write_safetensors(temporary_path("target/model.safetensors"), &only, 1);
+    write_text(temporary_path("assistant/model.safetensors"), "");
+    assert_refuses(temporary_path("target"), temporary_path("assistant"), GUMBEL_ERROR_FORMAT,
+                   "model.safetensors: 0 bytes");
+    write_text(temporary_path("assistant/config.json"),
+               "{\"model_type\":\"gemma4_assistant\",\"quantization\":{\"bits\":4,\"group_size\":32}}");
+    write_safetensors(temporary_path("assistant/model.safetensors"), &only, 1);
+    assert_refuses(temporary_path("target"), temporary_path("assistant"), GUMBEL_ERROR_UNSUPPORTED,
+                   "is quantized, which is not supported in this version");
+}
+
+#define EXPORTS(name)                                                                                        \
+    { name, both_checkpoints_are_exported, NULL, NULL, (void *)(uintptr_t)(name) }
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        EXPORTS("shared_keys"),
+        EXPORTS("keys_are_values"),
+        EXPORTS("unified"),
+        cmocka_unit_test(other_assistants_are_refused),
+        cmocka_unit_test(incomplete_assistants_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
