@@ -963,6 +963,11 @@ typedef struct gumbel_generate_options {
      */
     const int32_t *predicted_tokens; /* [predicted_count] */
     size_t predicted_count;
+    /* For measuring what a draft model would save: predicted_tokens are then the answer itself, and of 100
+     * guesses of the model whose turn comes so many (at most 100) are made right after they were drawn, the
+     * others wrong. */
+    bool has_draft_acceptance;
+    uint32_t draft_acceptance;
 } gumbel_generate_options;
 
 /* Begins to generate after the given prompt tokens (copied; at least 1 unless the session has a token that

@@ -72,6 +72,8 @@ static uint32_t draft_by_model(const gumbel_session *session, uint32_t count, bo
     const gumbel_status status = gb_draft_model_guess(session, session->constraint, count, is_probe,
                                                       drafter->draft.tokens, &count, &error);
     gb_drafter_take_model(drafter, count);
+    count = gb_drafter_make_right(drafter, session->generation.generated,
+                                  &session->engine->program->metadata.stop_tokens);
     if (status == GUMBEL_OK)
         return count;
     give_up_model(drafter, session->engine, &error);

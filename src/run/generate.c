@@ -42,6 +42,18 @@ static gumbel_status check_predicted(const gumbel_engine *engine, const gumbel_g
     return GUMBEL_OK;
 }
 
+/* An answer of unknown tokens has no right guesses. */
+static gumbel_status check_acceptance(const gumbel_generate_options *options, gumbel_error *error) {
+    if (options->has_draft_acceptance && options->draft_acceptance > 100)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                       "generate: draft_acceptance: %u, expected 0 to 100 (of 100)",
+                       options->draft_acceptance);
+    if (options->has_draft_acceptance && options->predicted_count == 0)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                       "generate: draft_acceptance: predicted_tokens must be the tokens of the answer");
+    return GUMBEL_OK;
+}
+
 static gumbel_status check_generate(const gumbel_session *session, const int32_t *tokens, size_t count,
                                     const gumbel_generate_options *options, gumbel_error *error) {
     const gumbel_engine *engine = session->engine;
@@ -62,6 +74,7 @@ static gumbel_status check_generate(const gumbel_session *session, const int32_t
                        "a prompt of %zu tokens after position %u: the context holds %u", count + pending,
                        session->position, engine->max_context);
     GB_TRY(check_predicted(engine, options, error));
+    GB_TRY(check_acceptance(options, error));
     if (options->drafting == GUMBEL_DRAFTING_MODEL && !engine->draft_engine)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
                        "generate: drafting by a model needs an engine created with draft_engine");
@@ -136,7 +149,11 @@ static gumbel_status make_drafter(const gumbel_session *session, const gumbel_ge
     GB_TRY(gb_drawn_ahead_reserve(engine, ahead, error));
     *drafter = gb_drafter_create(given > 0 && given < engine->draft_tokens ? given : engine->draft_tokens,
                                  options->predicted_tokens, options->predicted_count);
-    if (!*drafter) {
+    if (!*drafter || (options->has_draft_acceptance &&
+                      !gb_drafter_simulate(*drafter, options->predicted_tokens, options->predicted_count,
+                                           options->draft_acceptance))) {
+        gb_drafter_destroy(*drafter);
+        *drafter = NULL;
         gb_drawn_ahead_free(ahead);
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for drafts");
     }

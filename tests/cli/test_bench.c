@@ -364,14 +364,14 @@ static void drafts_are_accepted_as_wanted(void **state) {
     const json_t *tests = json_object_get(object, "tests");
     assert_int_equal(json_array_size(tests), 2 * 2 + 2 * 2 * 3);
     const json_t *test = json_array_get(tests, 4 + 5);
-    assert_string_equal(json_string_value(json_object_get(test, "name")), "drafts of 3 at 0, 100 %");
+    assert_string_equal(json_string_value(json_object_get(test, "name")), "drafts of up to 3 at 0, 100 %");
     assert_string_equal(json_string_value(json_object_get(test, "test")), "drafted");
     assert_true(number(test, "draft_acceptance") == 1 && number(test, "rows") == 4);
     json_decref(object);
     free(text);
     char *table = output_of(GUMBEL(NULL, "bench", program, "-p", "0", "-n", "5", "-d", "1", "-r", "1",
                                    "--no-limits", "--draft-model", program, "--draft-acceptance", "50"));
-    assert_has(table, "drafts of 3 at 1, 50 %");
+    assert_has(table, "drafts of up to 3 at 1, 50 %");
     free(table);
     command_result result = GUMBEL(NULL, "bench", program, "--draft-acceptance", "50");
     assert_status(result, 1);

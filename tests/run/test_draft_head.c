@@ -180,6 +180,53 @@ static void answers_are_those_without(void **state) {
     }
 }
 
+/* The same answer with so many of 100 guesses right. */
+static gumbel_draft_stats simulate(const int32_t *answer, uint32_t acceptance) {
+    const side s = make_side(true);
+    gumbel_draft_stats stats = {.size = sizeof stats};
+    const int32_t first = 9;
+    const gumbel_generate_options options = {.size = sizeof options,
+                                             .sampling = &settings[1],
+                                             .ignore_stop = true,
+                                             .max_new_tokens = answer_length(),
+                                             .drafting = GUMBEL_DRAFTING_MODEL,
+                                             .predicted_tokens = answer,
+                                             .predicted_count = answer_length(),
+                                             .has_draft_acceptance = true,
+                                             .draft_acceptance = acceptance};
+    int32_t drawn[ANSWER];
+    assert_ok(gumbel_generate(s.session, &first, 1, &options, &error), &error);
+    draw(&s, answer_length(), drawn);
+    assert_memory_equal(drawn, answer, answer_length() * sizeof *drawn);
+    assert_ok(gumbel_session_draft_stats(s.session, &stats, &error), &error);
+    destroy_side(&s);
+    return stats;
+}
+
+static void guesses_can_be_made_right(void **state) {
+    (void)state;
+    int32_t answer[ANSWER];
+    const int32_t first = 9;
+    const side s = make_side(false);
+    gumbel_generate_options options = {.size = sizeof options,
+                                       .sampling = &settings[1],
+                                       .ignore_stop = true,
+                                       .max_new_tokens = answer_length()};
+    assert_ok(gumbel_generate(s.session, &first, 1, &options, &error), &error);
+    draw(&s, answer_length(), answer);
+    const gumbel_draft_stats all = simulate(answer, 100), none = simulate(answer, 0);
+    assert_true(all.proposed > 0 && all.accepted == all.proposed);
+    assert_true(none.proposed > 0 && none.accepted == 0);
+    options.has_draft_acceptance = true;
+    options.draft_acceptance = 101;
+    assert_fails(gumbel_generate(s.session, &first, 1, &options, &error), GUMBEL_ERROR_ARGUMENT, &error,
+                 "generate: draft_acceptance: 101, expected 0 to 100 (of 100)");
+    options.draft_acceptance = 100;
+    assert_fails(gumbel_generate(s.session, &first, 1, &options, &error), GUMBEL_ERROR_ARGUMENT, &error,
+                 "generate: draft_acceptance: predicted_tokens must be the tokens of the answer");
+    destroy_side(&s);
+}
+
 /* ---- Guesses ------------------------------------------------------------------------------------------- */
 
 static void guess(const side *s, int32_t *tokens) {
@@ -362,6 +409,7 @@ static void a_head_answers_nothing(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers_are_those_without),
+        cmocka_unit_test(guesses_can_be_made_right),
         cmocka_unit_test(guesses_depend_on_the_tokens_alone),
         cmocka_unit_test(hidden_states_count),
         cmocka_unit_test(a_target_keeps_hidden_states),

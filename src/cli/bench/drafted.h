@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Decoding with the guesses of a draft model, of which as many are accepted as is wanted: how fast that would
- * be. They are drawn in full and then replaced, by what the target is known to draw or by another token.
+ * Answers with the guesses of a draft model, of which as many are accepted as is wanted: how fast that would
+ * be. They are drawn in full and then replaced, by what the target is known to draw or by another token; how
+ * long a draft is, is chosen as it always is, up to the test's rows.
  */
 #ifndef GUMBEL_CLI_BENCH_DRAFTED_H
 #define GUMBEL_CLI_BENCH_DRAFTED_H

@@ -19,7 +19,7 @@ const char *cli_bench_name(const cli_bench_test *test, char text[CLI_BENCH_NAME]
             snprintf(text + used, CLI_BENCH_NAME - (size_t)used, ", %u rows", test->rows);
         break;
     case CLI_BENCH_DRAFTED:
-        snprintf(text, CLI_BENCH_NAME, "drafts of %u at %u, %u %%", test->rows - 1, test->depth,
+        snprintf(text, CLI_BENCH_NAME, "drafts of up to %u at %u, %u %%", test->rows - 1, test->depth,
                  test->acceptance);
         break;
     default:

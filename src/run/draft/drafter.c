@@ -32,6 +32,7 @@ void gb_drafter_destroy(gb_drafter *drafter) {
     if (!drafter)
         return;
     gb_lookup_free(&drafter->lookup);
+    gb_free(drafter->simulated.answer);
     gb_free(drafter);
 }
 

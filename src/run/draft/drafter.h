@@ -24,6 +24,14 @@ typedef struct gb_draft {
     bool is_of_model;      /* the draft model has drawn them */
 } gb_draft;
 
+/* Guesses that are made right or wrong, to measure what drafts would save (simulated.c). */
+typedef struct gb_simulated {
+    int32_t *answer; /* [count] what is drawn; NULL: guesses are as they are */
+    size_t count;
+    uint32_t acceptance; /* of 100 whose turn comes */
+    uint64_t random;
+} gb_simulated;
+
 /* Of one answer. */
 typedef struct gb_drafter {
     gb_lookup lookup;
@@ -34,6 +42,7 @@ typedef struct gb_drafter {
     uint32_t ahead; /* steps that it may have begun */
     bool looks_up;
     struct gb_draft_model *model; /* of the session; NULL: none, or it has failed */
+    gb_simulated simulated;
     gumbel_draft_stats stats;
 } gb_drafter;
 
@@ -43,6 +52,14 @@ gb_drafter *gb_drafter_create(uint32_t most, const int32_t *predicted, size_t pr
 
 /* Lets a model guess too, or it alone beside a grammar. */
 void gb_drafter_use_model(gb_drafter *drafter, struct gb_draft_model *model, bool alone);
+
+/* From now on so many of 100 guesses of the model are right, as the answer [count], which is copied, tells;
+ * false: there is no memory. */
+bool gb_drafter_simulate(gb_drafter *drafter, const int32_t *answer, size_t count, uint32_t acceptance);
+
+/* Makes the model's guesses of the answer's tokens from number `at` on right or wrong, where they are
+ * simulated, and ends them before a stop token. Returns how many there are. */
+uint32_t gb_drafter_make_right(gb_drafter *drafter, uint32_t at, const gb_token_list *stop_tokens);
 
 /* NULL is allowed. */
 void gb_drafter_destroy(gb_drafter *drafter);
