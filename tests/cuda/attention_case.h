@@ -253,7 +253,8 @@ static inline void attend(const attention_case *c, const tokens *t, gb_cuda_tens
         call.epilogue = NULL;
     launch_from(&gb_cuda_attention_kernels, &call);
     fetch_tensor(&tensors[6], y);
-    if (!batch.is_prefill && !c->has_sinks)
+    enum { SOME = 5 }; /* emulated, all of them would take minutes */
+    if (!batch.is_prefill && !c->has_sinks && batch.first % SOME == 0)
         check_attend_of(&call, y);
     if (is_prepared)
         check_prepared(epilogue.data, y, all, merged.dims[1]);

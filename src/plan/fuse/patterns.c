@@ -205,6 +205,15 @@ static const gb_pattern_part heads[GB_HEADS_PARTS] = {
                                 PART(GB_HEADS_VALUE_NORM)),
 };
 
+/* Of a draft head that reads its program's keys and values, queries alone. */
+static const gb_pattern_part query_heads[GB_HEADS_PARTS] = {
+    [GB_HEADS_QUERY_NORM] =
+        NODE(OP(RMS_NORM), OPTIONAL | RESULT, OPERAND(GB_HEADS_QUERY), OPERAND(GB_HEADS_QUERY_WEIGHT)),
+    [GB_HEADS_QUERY_TURN] = NODE(OP(ROPE), OPTIONAL | RESULT, PART(GB_HEADS_QUERY_NORM),
+                                 OPERAND(GB_HEADS_POSITIONS), OPERAND(GB_HEADS_FREQUENCIES)),
+    [GB_HEADS_ATTENTION] = NODE(OP(ATTEND), OUTSIDE, PART(GB_HEADS_QUERY_TURN)),
+};
+
 /* Of a tensor's ops only the last one's result is read by others; all turns are alike. A slice alone is no
  * part of attention. */
 static bool heads_fit(const gb_program *program, const gb_match *match) {
@@ -214,6 +223,7 @@ static bool heads_fit(const gb_program *program, const gb_match *match) {
         return false;
     return !query || !key ||
            (gb_node_int(query, GB_ATTRIBUTE_PAIR_OFFSET) == gb_node_int(key, GB_ATTRIBUTE_PAIR_OFFSET) &&
+            gb_node_int(query, GB_ATTRIBUTE_START) == gb_node_int(key, GB_ATTRIBUTE_START) &&
             gb_node_float(query, GB_ATTRIBUTE_SCALE) == gb_node_float(key, GB_ATTRIBUTE_SCALE));
 }
 
@@ -317,6 +327,7 @@ const gb_pattern gb_patterns[] = {
     GRAPH(EXPERTS, "experts", experts, GB_EXPERTS_OPERANDS, GB_EXPERTS_COMBINE, 1, experts_fit),
     GRAPH(DELTA, "delta_net", delta, GB_DELTA_OPERANDS, GB_DELTA_RESULT, GB_DELTA_PARTS, delta_fits),
     GRAPH(HEADS, "heads", heads, GB_HEADS_OPERANDS, GB_HEADS_ATTENTION, 2, heads_fit),
+    GRAPH(HEADS, "heads", query_heads, GB_HEADS_OPERANDS, GB_HEADS_ATTENTION, 2, heads_fit),
     GRAPH(GATED, "gated", gated, GB_GATED_X_BIAS, GB_GATED_RESULT, 2, NULL),
     GRAPH(GATED, "gated", clamped, GB_GATED_OPERANDS, GB_GATED_RESULT, 1, NULL),
     GRAPH(GATED, "gated", squared, GB_GATED_OTHER, GB_GATED_RESULT, 1, NULL),

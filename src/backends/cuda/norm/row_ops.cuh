@@ -11,7 +11,7 @@
 namespace gb_cuda {
 
 /* Norms of longer rows are a block's, of NORM_THREADS; those of others a warp's. */
-enum { LONGEST_WARP_ROW = 1024, NORM_THREADS = 1024 };
+enum { LONGEST_WARP_ROW = 512, NORM_THREADS = 1024 };
 
 /* x / 2 * (1 + tanh(u)) = x / (1 + e^-2u) with u = sqrt(2 / pi) * (x + 0.044715 x^3). */
 __device__ inline float gelu_tanh(float x) {
