@@ -146,6 +146,25 @@ static void costs_are_those_measured(void **state) {
     assert_true(gb_step_times_of(&times, 5) < 9e-3); /* the 12 ms are too long ago */
 }
 
+/* More rows than were measured add what the last ones added, at most what is usual; less than nothing they do
+ * not. */
+static void longer_steps_are_tried(void **state) {
+    (void)state;
+    gb_step_times flat = {0}, steep = {0}, odd = {0}, one = {0};
+    gb_step_times_note(&one, 5, 7.0e-3);
+    gb_step_times_note(&flat, 4, 6.8e-3);
+    gb_step_times_note(&flat, 5, 7.0e-3);
+    assert_true(fabs(gb_step_times_of(&flat, 8) - 7.6e-3) < 1e-9);
+    gb_step_times_note(&steep, 4, 4.0e-3);
+    gb_step_times_note(&steep, 5, 7.0e-3);
+    assert_true(fabs(gb_step_times_of(&steep, 8) - gb_step_times_of(&one, 8)) < 1e-9);
+    gb_step_times_note(&odd, 4, 7.1e-3);
+    gb_step_times_note(&odd, 5, 7.0e-3);
+    assert_true(fabs(gb_step_times_of(&odd, 8) - 7.0e-3) < 1e-9);
+    gb_step_times_note(&one, 1, 6.9e-3); /* which takes another path */
+    assert_true(fabs(gb_step_times_of(&steep, 8) - gb_step_times_of(&one, 8)) < 1e-9);
+}
+
 /* Where all steps had drafts nothing says that one row takes as long. */
 static void fewer_rows_are_cheaper(void **state) {
     (void)state;
@@ -202,6 +221,7 @@ int main(void) {
         cmocka_unit_test(what_repeats_goes_on),
         cmocka_unit_test(without_memory_it_finds_nothing),
         cmocka_unit_test(chances_follow_what_was_seen),
+        cmocka_unit_test(longer_steps_are_tried),
         cmocka_unit_test(fewer_rows_are_cheaper),
         cmocka_unit_test(costs_are_those_measured),
         cmocka_unit_test(rows_are_many_where_they_pay),

@@ -149,5 +149,7 @@ void gb_drafter_note(gb_drafter *drafter, uint32_t accepted) {
     gb_acceptance *acceptance = draft->is_of_model ? &drafter->model->acceptance : &drafter->acceptance;
     for (uint32_t i = draft->forced_count; i < draft->count && i <= accepted; i++)
         gb_acceptance_note(acceptance, draft->is_of_model ? i : draft->matching + i, i < accepted);
+    if (draft->count > 0 && accepted == 0)
+        drafter->alert = 0;
     drafter->draft.count = 0;
 }

@@ -38,10 +38,29 @@ bool gb_step_times_are_settled(const gb_step_times *times, uint32_t rows) {
     return times->is_fixed || (is_known(times, c) && times->samples[c] >= SETTLED / 2);
 }
 
+/* What a row more usually adds to a step that has so many, in such steps. */
+static double usual_each(double rows) {
+    return rows > 4 ? usual_slope * 4 / rows : usual_slope;
+}
+
 /* Of a step with more rows than one that is known, by that one's. */
 static double usual_factor(double known_rows, double rows) {
-    const double each = known_rows > 4 ? usual_slope * 4 / known_rows : usual_slope;
-    return 1 + (known_rows < 2 ? usual_second : 0) + each * (rows - known_rows);
+    return 1 + (known_rows < 2 ? usual_second : 0) + usual_each(known_rows) * (rows - known_rows);
+}
+
+/* Of a step with more rows than class `last`, the largest known. Where rows have been found to add less than
+ * is usual, more of them will; else nobody would learn that longer drafts pay. */
+static double extrapolate(const gb_step_times *times, uint32_t last, double rows) {
+    const double last_rows = least_rows[last], seconds = times->seconds[last];
+    const double added = seconds * (usual_factor(last_rows, rows) - 1);
+    uint32_t before = last;
+    while (before > 0 && (before == last || !is_known(times, before)))
+        before--;
+    if (before == 0) /* a step of one row takes another path */
+        return seconds + added;
+    const double each = (seconds - times->seconds[before]) / (last_rows - least_rows[before]);
+    const double found = each > 0 ? each * (rows - last_rows) : 0;
+    return seconds + (found < added ? found : added);
 }
 
 /* Between two known classes on a line; above or below all of them as is usual. */
@@ -57,7 +76,7 @@ double gb_step_times_of(const gb_step_times *times, uint32_t rows) {
     if (below == own + 1)
         return first;
     if (above == GB_ROW_CLASSES)
-        return first * usual_factor(first_rows, rows);
+        return below > 0 ? extrapolate(times, below - 1, rows) : usual_factor(1, rows);
     const double last = times->seconds[above];
     if (below == 0)
         return last / usual_factor(rows, least_rows[above]);
