@@ -3,7 +3,9 @@
  * Exports of Gemma 4 with an assistant: both checkpoints are read, each tensor becomes the constant of its
  * name, and what cannot be an assistant is refused.
  */
+#include "program/draft_head.h"
 #include "program/file/reader.h"
+#include "program/shard/shard.h"
 #include "support/assertions.h"
 #include "support/checkpoints/safetensors_writer.h"
 #include "support/paths.h"
@@ -79,6 +81,21 @@ static void assert_same_constants(const gb_program *a, const gb_program *b) {
     }
 }
 
+/* Each rank's part of the head has the states of its part of the program. */
+static void assert_shards_alike(const gb_program *program) {
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        const gb_shard_options options = {.rank = rank, .ranks = 2, .least_weights = 1};
+        gb_sharded own, of_head;
+        assert_ok(gb_program_shard(program, &options, &own, &error), &error);
+        assert_ok(gb_program_shard(program->head, &options, &of_head, &error), &error);
+        for (uint32_t i = 0; i < of_head.program->state_count; i++)
+            if (gb_state_of_program(own.program, of_head.program, i) == UINT32_MAX)
+                fail_msg("rank %u has another state %s", rank, of_head.program->states[i].name);
+        gb_sharded_free(&own);
+        gb_sharded_free(&of_head);
+    }
+}
+
 static char notices[1024];
 
 static void note(void *user, gumbel_log_level level, const char *message) {
@@ -118,6 +135,7 @@ static void both_checkpoints_are_exported(void **state) {
     assert_ok(gb_program_read(temporary_path("read.gumbel"), &read, &error), &error);
     assert_same_constants(drawn, read);
     assert_same_constants(drawn->head, read->head);
+    assert_shards_alike(read);
     gb_program_destroy(read);
     gb_program_destroy(drawn);
 }

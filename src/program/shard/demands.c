@@ -151,7 +151,7 @@ static void demand(const seeker *s, const gb_node *node) {
         demand_heads(s, node);
     else if (node->op == GB_OP_SLICE)
         demand_slice(s, node);
-    else if (node->op == GB_OP_GATED_DELTA || node->op == GB_OP_ATTENTION)
+    else if (node->op == GB_OP_GATED_DELTA || node->op == GB_OP_ATTENTION || node->op == GB_OP_ATTEND)
         demand_attending(s, node);
     else if (node->result_count > 0)
         pass_on(s, node);

@@ -129,6 +129,19 @@ static void add_own_cut(emission *m) {
                         e->program->constants[value_of(m, m->node->operands[WEIGHT])->index].name);
 }
 
+/* Keys and values of another program are cut as that one's attention cuts them, which has them beside it; of
+ * fewer heads than ranks each is had by several. */
+static void add_cut_of_caches(emission *m) {
+    enum { KEY_CACHE = 3 };
+    if (m->node->op != GB_OP_ATTEND)
+        return;
+    const int64_t heads = value_of(m, m->node->operands[KEY_CACHE])->type.shape.dims[1],
+                  ranks = m->emitter->options->ranks;
+    const gb_shard shard = {.dim = 1, .section_count = 1, .sections = {{.size = heads, .units = heads}}};
+    if (heads % ranks == 0 || ranks % heads == 0)
+        add_cut(m, 'G', &shard);
+}
+
 /* ---- Building it --------------------------------------------------------------------------------------- */
 
 /* How an operand goes in. */
@@ -301,7 +314,9 @@ static void emit_other(gb_emitter *e, const gb_node *node) {
         return;
     find_given_cuts(&m);
     add_own_cut(&m);
-    if (node->op == GB_OP_ATTENTION || node->op == GB_OP_GATED_DELTA || node->op == GB_OP_CAUSAL_CONV)
+    add_cut_of_caches(&m);
+    if (node->op == GB_OP_ATTENTION || node->op == GB_OP_ATTEND || node->op == GB_OP_GATED_DELTA ||
+        node->op == GB_OP_CAUSAL_CONV)
         check_heads(&m);
     emit_cut(&m);
 }
