@@ -965,7 +965,7 @@ typedef struct gumbel_generate_options {
     size_t predicted_count;
     /* For measuring what a draft model would save: predicted_tokens are then the answer itself, and of 100
      * guesses of the model whose turn comes so many (at most 100) are made right after they were drawn, the
-     * others wrong. */
+     * others wrong. Otherwise than with GUMBEL_DRAFTING_MODEL and predicted tokens: ARGUMENT. */
     bool has_draft_acceptance;
     uint32_t draft_acceptance;
 } gumbel_generate_options;

@@ -86,8 +86,9 @@ static double position_bytes(const gb_type *cache) {
 
 /* A sequence's keys and values are counted once for all of its tokens in the step. */
 static void add_attention(const costing *c, const gb_node *node) {
-    const gb_type *query = operand_type(c, node, 0), *keys = operand_type(c, node, 5),
-                  *values = operand_type(c, node, 6);
+    const uint32_t caches = gb_op_traits_find(node->op)->work.operand;
+    const gb_type *query = operand_type(c, node, 0), *keys = operand_type(c, node, caches),
+                  *values = operand_type(c, node, caches + 1);
     double position = c->shape->position, tokens = c->shape->tokens, sequences = c->shape->sequences;
     double window = (double)gb_node_int(node, GB_ATTRIBUTE_WINDOW), end = position + tokens;
     double first = window > 0 ? fmax(position + 1 - window, 0) : 0;

@@ -304,8 +304,8 @@ gumbel_status gb_check_vocabulary(const gb_op_info *op, int64_t columns, gumbel_
     return GUMBEL_OK;
 }
 
-/* Hidden states are rounded to bfloat16 at most. */
-/* Rows are of the token's own position or one beside it, as the attribute says. */
+/* Rows are of the token's own position or one beside it, as the attribute says, and rounded to bfloat16 at
+ * most. */
 static gumbel_status hidden(const gb_op_info *op, const gb_operand_type *rows, const gb_node *node,
                             gb_attribute_key beside, gumbel_error *error) {
     GB_TRY(choice_of_two(op, node, beside, error));

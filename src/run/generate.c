@@ -51,6 +51,9 @@ static gumbel_status check_acceptance(const gumbel_generate_options *options, gu
     if (options->has_draft_acceptance && options->predicted_count == 0)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
                        "generate: draft_acceptance: predicted_tokens must be the tokens of the answer");
+    if (options->has_draft_acceptance && options->drafting != GUMBEL_DRAFTING_MODEL)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                       "generate: draft_acceptance needs drafting by a model alone (GUMBEL_DRAFTING_MODEL)");
     return GUMBEL_OK;
 }
 

@@ -55,6 +55,16 @@ static void one_token_reads_every_weight_once(void **state) {
     assert_true(costs.state_bytes == 2 * sizeof(float) * 2 * G * D);
 }
 
+/* Two nodes attend to a ring, and one to a whole cache. */
+static void keys_of_a_program_are_read(void **state) {
+    (void)state;
+    gb_program *reader = tiny_reader_build();
+    const gumbel_step_costs costs = costs_of(
+        reader, (gumbel_step_shape){.sequences = 1, .tokens = 1, .position = 20, .wants_tokens = true});
+    assert_true(costs.state_bytes == sizeof(float) * (2 * TINY_WINDOW + 21) * 2 * G * D);
+    gb_program_destroy(reader);
+}
+
 static void the_head_is_left_out_where_no_token_is_wanted(void **state) {
     (void)state;
     gumbel_step_shape shape = {.sequences = 1, .tokens = 4, .wants_tokens = true};
@@ -142,6 +152,7 @@ static void recurrent_states_are_read_whole(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_token_reads_every_weight_once),
+        cmocka_unit_test(keys_of_a_program_are_read),
         cmocka_unit_test(the_head_is_left_out_where_no_token_is_wanted),
         cmocka_unit_test(batches_share_weights),
         cmocka_unit_test(attention_reads_the_window),

@@ -132,12 +132,50 @@ static void a_broken_head_is_refused(void **state) {
     gb_program_destroy(program);
 }
 
+static gb_node *node_with(gb_program *program, gb_op op) {
+    for (uint32_t i = 0; i < program->node_count; i++)
+        if (program->nodes[i].op == op)
+            return &program->nodes[i];
+    fail_msg("there is no %s", gb_op_find(op)->name);
+    return NULL;
+}
+
+static void load_before(gb_program *head, int64_t before) {
+    gb_node *load = node_with(head, GB_OP_LOAD_HIDDEN);
+    load->attributes[0] = gb_int(GB_ATTRIBUTE_BEFORE, before);
+    load->attribute_count = 1;
+}
+
+/* One that attends to the program's keys stands at their positions, and has their states and no others. */
+static void rule_46_a_head_that_attends(void **state) {
+    (void)state;
+    gb_program *pair = tiny_reader_pair_build();
+    assert_int_equal(gb_program_verify(pair, NULL), GUMBEL_OK);
+    load_before(pair->head, 0);
+    refuse_as(pair, GUMBEL_ERROR_FORMAT,
+              "load_hidden: before is 0 in a draft head that attends to the program's keys");
+    load_before(pair->head, 1);
+    gb_state *ring = &pair->states[pair->values[node_with(pair, GB_OP_ATTENTION)->operands[5]].index];
+    const char *name = ring->name;
+    ring->name = "other";
+    refuse_as(pair, GUMBEL_ERROR_FORMAT,
+              "the program has not the state layers.0.key_cache of its draft head");
+    ring->name = name;
+    gb_program_destroy(pair);
+    pair = tiny_pair_build();
+    load_before(pair->head, 1);
+    refuse_as(pair, GUMBEL_ERROR_FORMAT,
+              "load_hidden: before is 1 in a draft head that does not attend to the program's keys");
+    gb_program_destroy(pair);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rule_46_head_and_program_fit),
         cmocka_unit_test(rule_46_the_program_keeps_hidden_states),
         cmocka_unit_test(rule_46_a_head_keeps_where_it_loads),
         cmocka_unit_test(rule_46_vocabularies_are_equal),
+        cmocka_unit_test(rule_46_a_head_that_attends),
         cmocka_unit_test(a_broken_head_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -221,7 +221,12 @@ static void guesses_can_be_made_right(void **state) {
     options.draft_acceptance = 101;
     assert_fails(gumbel_generate(s.session, &first, 1, &options, &error), GUMBEL_ERROR_ARGUMENT, &error,
                  "generate: draft_acceptance: 101, expected 0 to 100 (of 100)");
+    options.predicted_tokens = answer;
+    options.predicted_count = answer_length();
     options.draft_acceptance = 100;
+    assert_fails(gumbel_generate(s.session, &first, 1, &options, &error), GUMBEL_ERROR_ARGUMENT, &error,
+                 "generate: draft_acceptance needs drafting by a model alone");
+    options.predicted_count = 0;
     assert_fails(gumbel_generate(s.session, &first, 1, &options, &error), GUMBEL_ERROR_ARGUMENT, &error,
                  "generate: draft_acceptance: predicted_tokens must be the tokens of the answer");
     destroy_side(&s);
@@ -320,6 +325,31 @@ static gumbel_status take_of_another(gb_backend *backend, uint32_t slot, uint32_
     return usual->take_rows(backend, slot, state, &others, why);
 }
 
+static gumbel_status take_nothing(gb_backend *backend, uint32_t slot, uint32_t state,
+                                  const gb_rows_of_slot *rows, gumbel_error *why) {
+    (void)backend, (void)slot, (void)state, (void)rows;
+    return gb_fail(why, GUMBEL_ERROR_MEMORY, "no rows");
+}
+
+/* What could not be taken is taken the next time. */
+static void rows_that_failed_are_taken_later(void **state) {
+    (void)state;
+    const side s = make_side(true);
+    gb_backend *backend = s.draft_engine->backend;
+    gb_backend_functions changed = *(usual = backend->functions);
+    int32_t tokens[ANSWER];
+    uint32_t count;
+    ask(&s, 3, &settings[0], GUMBEL_DRAFTING_OFF);
+    draw(&s, 4, tokens);
+    changed.take_rows = take_nothing;
+    backend->functions = &changed;
+    gb_draft_model_guess(s.session, NULL, DRAFT, false, tokens, &count, &error);
+    assert_int_equal(count, 0);
+    backend->functions = usual;
+    compare_with_anew(&s);
+    destroy_side(&s);
+}
+
 /* A session in the other slot, which has run other tokens. */
 static void run_another(side *s) {
     int32_t tokens[ANSWER];
@@ -412,6 +442,7 @@ int main(void) {
         cmocka_unit_test(guesses_can_be_made_right),
         cmocka_unit_test(guesses_depend_on_the_tokens_alone),
         cmocka_unit_test(hidden_states_count),
+        cmocka_unit_test(rows_that_failed_are_taken_later),
         cmocka_unit_test(a_target_keeps_hidden_states),
         cmocka_unit_test(a_head_answers_nothing),
 #if !defined(GUMBEL_TEST_DEVICES)

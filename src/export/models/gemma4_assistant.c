@@ -58,8 +58,9 @@ static void check_kind(const gb_config *text, const gb_gemma4_config *target, co
     }
     check_equal(text, is_global ? "global_head_dim" : "head_dim", layer->head_dim,
                 target->layers[at].head_dim, "the model's layers of that kind");
-    check_equal(text, "num_key_value_heads", layer->kv_heads, target->layers[at].kv_heads,
-                "the model's layers of that kind");
+    const char *global = "num_global_key_value_heads";
+    check_equal(text, is_global && gb_config_has(text, global) ? global : "num_key_value_heads",
+                layer->kv_heads, target->layers[at].kv_heads, "the model's layers of that kind");
 }
 
 static gumbel_status check_type(const gb_config *root, gumbel_error *error) {
@@ -78,6 +79,9 @@ static gumbel_status check_assistant(const gb_config *root, const gb_gemma4_conf
     check_equal(&text, "vocab_size", own->vocab_size, target->vocab_size, "the model's vocab_size");
     check_kind(&text, target, own, GB_GEMMA4_SLIDING);
     check_kind(&text, target, own, GB_GEMMA4_FULL);
+    if (gb_gemma4_find_layer(own, GB_GEMMA4_SLIDING))
+        check_equal(&text, "sliding_window", own->sliding_window, target->sliding_window,
+                    "the model's sliding_window");
     return gb_config_status(root->file, error);
 }
 

@@ -22,18 +22,26 @@ static gumbel_status check_kinds(const gb_program *program, const gb_program *he
     return GUMBEL_OK;
 }
 
+static bool has_op(const gb_program *program, gb_op op) {
+    return gb_program_op_count(program, op) > 0;
+}
+
 /* A head that attends to the program's keys and values has nothing to run of a prompt: all that it has of
  * earlier tokens is the program's, and stands at the same positions. */
 static gumbel_status check_states(const gb_program *program, const gb_program *head, gumbel_error *error) {
-    for (uint32_t i = 0; i < head->state_count && gb_attends_to_program(head); i++)
+    const bool attends = gb_attends_to_program(head);
+    for (uint32_t i = 0; i < head->state_count && attends; i++)
         if (gb_state_of_program(program, head, i) == UINT32_MAX)
             return gb_fail(error, GUMBEL_ERROR_FORMAT, "the program has not the state %s of its draft head",
                            head->states[i].name);
-    if (gb_attends_to_program(head) && gb_draft_head_offset(head) > 0)
+    if (attends && (has_op(head, GB_OP_ATTENTION) || gb_has_recurrent_state(head)))
         return gb_fail(error, GUMBEL_ERROR_FORMAT,
-                       "the draft head attends to the program's keys, and its tokens do not stand at the "
-                       "positions of these");
-    return GUMBEL_OK;
+                       "the draft head attends to the program's keys and has states of its own");
+    if (attends == (gb_draft_head_offset(head) == 0))
+        return GUMBEL_OK;
+    return gb_fail(error, GUMBEL_ERROR_FORMAT,
+                   "load_hidden: before is %u in a draft head that %s to the program's keys",
+                   1 - gb_draft_head_offset(head), attends ? "attends" : "does not attend");
 }
 
 gumbel_status gb_verify_head(const gb_program *program, gumbel_error *error) {

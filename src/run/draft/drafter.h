@@ -38,8 +38,7 @@ typedef struct gb_drafter {
     gb_acceptance acceptance;
     gb_draft draft; /* of the next step */
     uint32_t most;  /* tokens of a draft */
-    uint32_t
-        alert; /* steps without a draft until the backend may begin steps ahead; none behind a wrong one */
+    uint32_t alert; /* steps without a draft until steps may be begun ahead; 0 behind a wrong draft */
     uint32_t ahead; /* steps that it may have begun */
     bool looks_up;
     struct gb_draft_model *model; /* of the session; NULL: none, or it has failed */

@@ -69,15 +69,17 @@ static void copy_tokens(gumbel_session *draft, const gumbel_session *target, int
 /* A head that attends to the target's keys has nothing to run of its tokens: it takes their rows. */
 static gumbel_status take_tokens(gb_draft_model *model, const gumbel_session *target, gumbel_error *error) {
     gumbel_session *draft = model->session;
-    const uint32_t first = draft->position, known = gb_session_run_position(target);
+    const uint32_t known = gb_session_run_position(target);
     draft->known = known;
-    if (first >= known)
+    if (draft->position >= known)
         return GUMBEL_OK;
+    GB_TRY(gb_take_rows(target, draft, draft->position, known, error));
     draft->position = model->sure = known;
-    draft->written_end = known > draft->written_end ? known : draft->written_end;
+    if (target->written_end > draft->written_end) /* what it has overwritten is missing here, too */
+        draft->written_end = target->written_end;
     if (target->whole_position > draft->whole_position)
         draft->whole_position = target->whole_position;
-    return gb_take_rows(target, draft, first, known, error);
+    return GUMBEL_OK;
 }
 
 /* Begins with a guess whose answer has a session of the draft engine. */
@@ -88,7 +90,8 @@ static gumbel_status follow(guessing *g, gb_guess *guess, gumbel_error *error) {
     guess->goes_on = target->position >= (draft->engine->is_draft_head ? 1 : 0);
     if (!guess->goes_on)
         return GUMBEL_OK;
-    g->is_typical &= draft->engine->attends_to_program || draft->position + 1 >= goal_of(draft, target);
+    const uint32_t usual = draft->engine->attends_to_program ? GB_MOST_DRAFT + 1 : 1;
+    g->is_typical &= draft->position + usual >= goal_of(draft, target);
     go_back(model, target);
     copy_tokens(draft, target, guess->next);
     model->first_token = target->tokens[0];
@@ -296,7 +299,10 @@ static gumbel_status guess_together(guessing *g, gumbel_error *error) {
         guess->is_ready = guess->goes_on = guess->has_failed = false;
         guess->count = 0;
         if (guess->most > 0 && gb_draft_model_take_session(g->engine, model_of(g, guess), now))
-            GB_TRY(follow(g, guess, error));
+            if (follow(g, guess, error) != GUMBEL_OK) {
+                guess->goes_on = false;
+                guess->has_failed = true;
+            }
     }
     GB_TRY(catch_up(g, error));
     GB_TRY(settle_ready(g, error));
