@@ -22,7 +22,7 @@ static void test_tiny(void **) {
     }
     for (uint32_t op = 1; op < GB_OP_LIMIT; op++)
         if (gb_op_find(op) && op != GB_OP_IF && op != GB_OP_SPLIT_HEADS && op != GB_OP_MERGE_HEADS &&
-            !covered.contains(static_cast<gb_op>(op)))
+            op != GB_OP_ATTEND && !covered.contains(static_cast<gb_op>(op)))
             fail_msg("op %s was not compared", gb_op_find(op)->name);
 }
 
