@@ -343,7 +343,9 @@ static void rows_that_failed_are_taken_later(void **state) {
     draw(&s, 4, tokens);
     changed.take_rows = take_nothing;
     backend->functions = &changed;
-    gb_draft_model_guess(s.session, NULL, DRAFT, false, tokens, &count, &error);
+    assert_fails(gb_draft_model_guess(s.session, NULL, DRAFT, false, tokens, &count, &error),
+                 GUMBEL_ERROR_MEMORY, &error,
+                 s.draft_engine->attends_to_program ? "could not be copied" : "no rows");
     assert_int_equal(count, 0);
     backend->functions = usual;
     compare_with_anew(&s);

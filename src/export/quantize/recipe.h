@@ -12,18 +12,18 @@
  *        {"pattern": "*.o_proj.weight", "bits": 4, "group": 64, "fallback_group": 32, "method": "hqq"},
  *        {"pattern": "*", "bits": 4, "group": 32, "scale": "integer"}]}
  *
- * The first rule whose pattern matches a matrix's name decides; without one the matrix keeps its dtype. `*`
- * stands for any characters, `?` for one. An embedding that is the head, too, is one matrix and goes by the
- * head's name, lm_head.weight. first_layers and last_layers confine a rule to tensors of those
- * layers, of which a draft head's (mtp.*, assistant.*) is none. bits: 4, 5, 6 or 8; group: 32, 64, 128 or
- * "row" (8 bits only); bias: true by default; scale: "float16" (default), "bfloat16", or "integer" for the
- * progressive formats, which have no bias and methods of their own; method: "min-max" (default) or "hqq".
- * fallback_group, a smaller one, is taken where the group does not divide the rows. rotation: of weights that
- * are integers but for a scale of the row ("scale": "integer", or 8 bits a row without a bias) the largest
- * block of the Hadamard transform that they and their inputs are rotated by, a power of two up to 256, or 0;
- * with it inputs are rounded per token. By default 128 for "integer". A rule with keep has none of these. A
- * rule that matches nothing is an error, unless it is optional. An embedding that is its head, too, goes by
- * the name lm_head.weight: a rule for *embed_tokens.weight matches nothing there.
+ * The first rule whose pattern matches a matrix's name decides; without one the matrix keeps its dtype.
+ * `*` stands for any characters, `?` for one. An embedding that is the head, too, is one matrix and goes
+ * by the head's name, lm_head.weight: a rule for *embed_tokens.weight matches nothing there. first_layers
+ * and last_layers confine a rule to tensors of those layers, of which a draft head's (mtp.*, assistant.*)
+ * is none. bits: 4, 5, 6 or 8; group: 32, 64, 128 or "row" (8 bits only); bias: true by default; scale:
+ * "float16" (default), "bfloat16", or "integer" for the progressive formats, which have no bias and
+ * methods of their own; method: "min-max" (default) or "hqq". fallback_group, a smaller one, is taken
+ * where the group does not divide the rows. rotation: of weights that are integers but for a scale of the
+ * row ("scale": "integer", or 8 bits a row without a bias) the largest block of the Hadamard transform
+ * that they and their inputs are rotated by, a power of two up to 256, or 0; with it inputs are rounded
+ * per token. By default 128 for "integer". A rule with keep has none of these. A rule that matches nothing
+ * is an error, unless it is optional.
  */
 #ifndef GUMBEL_EXPORT_QUANTIZE_RECIPE_H
 #define GUMBEL_EXPORT_QUANTIZE_RECIPE_H

@@ -292,6 +292,21 @@ static gumbel_status draw(guessing *g, gumbel_error *error) {
     return GUMBEL_OK;
 }
 
+/* One answer's failure leaves the others their guesses. */
+static void follow_or_fail(guessing *g, gb_guess *guess) {
+    gumbel_error why;
+    const gumbel_status status = follow(g, guess, &why);
+    if (status == GUMBEL_OK)
+        return;
+    guess->goes_on = false;
+    guess->has_failed = true;
+    model_of(g, guess)->result = (gumbel_result){
+        .size = sizeof(gumbel_result),
+        .token = -1,
+        .status = status,
+        .problem = "the states that the draft head shares with its program could not be copied"};
+}
+
 static gumbel_status guess_together(guessing *g, gumbel_error *error) {
     const uint64_t now = gb_draft_models_call(g->engine);
     for (size_t i = 0; i < g->count; i++) {
@@ -299,10 +314,7 @@ static gumbel_status guess_together(guessing *g, gumbel_error *error) {
         guess->is_ready = guess->goes_on = guess->has_failed = false;
         guess->count = 0;
         if (guess->most > 0 && gb_draft_model_take_session(g->engine, model_of(g, guess), now))
-            if (follow(g, guess, error) != GUMBEL_OK) {
-                guess->goes_on = false;
-                guess->has_failed = true;
-            }
+            follow_or_fail(g, guess);
     }
     GB_TRY(catch_up(g, error));
     GB_TRY(settle_ready(g, error));

@@ -38,14 +38,10 @@ bool gb_step_times_are_settled(const gb_step_times *times, uint32_t rows) {
     return times->is_fixed || (is_known(times, c) && times->samples[c] >= SETTLED / 2);
 }
 
-/* What a row more usually adds to a step that has so many, in such steps. */
-static double usual_each(double rows) {
-    return rows > 4 ? usual_slope * 4 / rows : usual_slope;
-}
-
 /* Of a step with more rows than one that is known, by that one's. */
 static double usual_factor(double known_rows, double rows) {
-    return 1 + (known_rows < 2 ? usual_second : 0) + usual_each(known_rows) * (rows - known_rows);
+    const double each = known_rows > 4 ? usual_slope * 4 / known_rows : usual_slope;
+    return 1 + (known_rows < 2 ? usual_second : 0) + each * (rows - known_rows);
 }
 
 /* Of a step with more rows than class `last`, the largest known. Where rows have been found to add less than
