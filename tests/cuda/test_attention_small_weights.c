@@ -14,6 +14,7 @@ static const attention_case cases[] = {
     {TOKENS, 2, 2, 128, 128, 0, TOKENS, GB_Q8, 0.06, true, false},
     {TOKENS, 2, 1, 256, 256, 0, TOKENS, GB_Q8, 0.06, true, false},
     {TOKENS, 2, 1, 512, 512, 0, TOKENS, GB_Q8, 0.06, true, false},
+    {TOKENS, 2, 1, 256, 256, 0, TOKENS, GB_Q4, 0.06, true, false},
 };
 
 /* Scores are 11 for the first key and 0 for the others, whose weights are 1.7e-5 then. Values are 0 and

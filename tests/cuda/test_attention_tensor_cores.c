@@ -24,11 +24,15 @@ static const attention_case cases[] = {
     {2 * CHUNK + 5, 2, 1, 256, 256, 70, 70 + GENERATED, GB_Q8, 0.06, true, false},
     {2 * CHUNK + 108, 3, 1, 512, 512, 0, 2 * CHUNK + 108, GB_Q8, 0.04, true, false},
     {3 * CHUNK, 10, 2, 256, 256, 100, 100 + CHUNK, GB_Q8, 0.06, true, false},
+    {2 * CHUNK + 21, 4, 2, 128, 128, 0, 2 * CHUNK + 30, GB_Q4, 0.1, true, false},
+    {2 * CHUNK + 5, 2, 1, 256, 256, 70, 70 + GENERATED, GB_Q4, 0.06, true, false},
+    {2 * CHUNK + 21, 3, 1, 512, 512, 0, 2 * CHUNK + 21, GB_Q4, 0.04, true, false},
     /* heads of which two are one */
     {2 * CHUNK + 21, 8, 4, 64, 64, 0, 2 * CHUNK + 30, GB_BF16, 0.15, true, false},
     {2 * CHUNK + 5, 16, 2, 64, 64, 70, 70 + CHUNK, GB_BF16, 0.12, true, false},
     {2 * CHUNK + 5, 6, 2, 64, 64, 70, 70 + GENERATED, GB_F32, 0.12, true, false},
     {2 * CHUNK + 21, 8, 2, 64, 64, 0, 2 * CHUNK + 30, GB_Q8, 0.12, true, false},
+    {2 * CHUNK + 21, 8, 4, 64, 64, 0, 2 * CHUNK + 30, GB_Q4, 0.12, true, false},
 };
 
 /* The prompt in pieces of at most that many tokens, to a slot. */
@@ -53,7 +57,7 @@ static void check_prompt(const attention_case *c, const tokens *t) {
 /* The last tokens one by one, in the slots that have the prompt: all slots at a time, then one alone. */
 static void run_generated(const attention_case *c, const tokens *t, gb_cuda_tensor caches[2]) {
     const size_t width = c->heads * c->value_size;
-    const double tolerance = c->cache == GB_Q8 ? 3e-4 : 2e-5; /* beside codes weights are float16 */
+    const double tolerance = gb_dtype_has_codes(c->cache) ? 3e-4 : 2e-5; /* 16 bits of queries and weights */
     float *all = malloc(2 * width * sizeof *all), *alone = malloc(width * sizeof *alone);
     for (size_t n = c->tokens - GENERATED; n < c->tokens; n++) {
         attend(c, t, caches, (attention_batch){n, 1, 0, 2, false, NULL}, all);

@@ -131,8 +131,8 @@ static cached_form form_of(const gb_cuda_call *call, const cache &keys, const ca
     if (!call->allows_bf16 || !(scale > 0) || (size != 128 && size != 256 && size != 512) ||
         values.size != size || keys.dtype != values.dtype || keys.capacity < 64)
         return NOT_THEIRS;
-    if (keys.dtype == GB_Q8)
-        return row_bytes(keys) % 16 == 0 ? AS_CODES : NOT_THEIRS;
+    if (gb_dtype_has_codes(keys.dtype))
+        return row_bytes(keys) % 16 != 0 ? NOT_THEIRS : keys.dtype == GB_Q8 ? AS_Q8 : AS_Q4;
     return keys.dtype == GB_BF16 ? AS_BF16 : keys.dtype == GB_F32 ? AS_TWO_TERMS : NOT_THEIRS;
 }
 
@@ -238,8 +238,7 @@ static void describe_prefill(const gb_cuda_problem *problem) {
 static bool supports_wgmma(const gb_cuda_problem *problem) {
     const gb_cuda_call *call = problem->parts[0];
     const unsigned form = attention_of(call).form;
-    return gb_cuda_is_prompt(call) && call->scratch->wgmma_blocks > 0 &&
-           (form == AS_BF16 || form == AS_CODES);
+    return gb_cuda_is_prompt(call) && call->scratch->wgmma_blocks > 0 && (form == AS_BF16 || form == AS_Q8);
 }
 
 static void describe_wgmma(const gb_cuda_problem *problem) {

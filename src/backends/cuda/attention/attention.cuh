@@ -24,11 +24,11 @@ struct cache {
 };
 
 /* How a cached number enters the products of tensor cores: as bfloat16, as that many terms of it, or as a
- * code of so many bits, which float16 and bfloat16 hold exactly. */
-enum cached_form : unsigned { NOT_THEIRS = 0, AS_BF16 = 1, AS_TWO_TERMS = 2, AS_CODES = 8 };
+ * code of so many bits. */
+enum cached_form : unsigned { NOT_THEIRS = 0, AS_BF16 = 1, AS_TWO_TERMS = 2, AS_Q4 = 4, AS_Q8 = 8 };
 
 template <unsigned FORM>
-constexpr bool HAS_CODES = FORM == AS_CODES;
+constexpr bool HAS_CODES = FORM == AS_Q4 || FORM == AS_Q8;
 
 struct attention {
     const float *query;       /* [tokens, heads, key size] */

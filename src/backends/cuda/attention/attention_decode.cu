@@ -12,10 +12,13 @@ using namespace gb_cuda;
 
 constexpr unsigned MOST_STAGES = 6;
 
-/* Of a multiprocessor: rows of codes come so fast that one block would wait for its own threads. A block that
- * rounds its token's own row needs the registers of two. */
-template <unsigned FORM, bool APPENDS = false>
-constexpr unsigned BLOCKS_TOGETHER = HAS_CODES<FORM> && !APPENDS ? 2 : 1;
+/* A round's values are there with its keys, or while its weights are made. */
+template <unsigned FORM>
+constexpr unsigned LEAST_STAGES = HAS_CODES<FORM> ? 3 : 2;
+
+/* Of a multiprocessor: rows of codes come so fast that one block would wait for its own threads. */
+template <unsigned FORM>
+constexpr unsigned BLOCKS_TOGETHER = HAS_CODES<FORM> ? 2 : 1;
 
 struct decoding {
     attention a;
@@ -26,20 +29,22 @@ struct decoding {
     size_t first_row;       /* of token 0 there */
 };
 
-template <unsigned SIZE>
+template <unsigned SIZE, unsigned FORM>
 struct decode_memory {
+    using of_round = std::conditional_t<HAS_CODES<FORM>, code_memory<SIZE>, round_memory<SIZE>>;
+
     union {
-        round_memory<SIZE> round;
+        of_round round;
         sums_memory<SIZE> all; /* when the products are done */
     };
-    factors counted[SPAN_QUERIES]; /* what the next span counts for */
+    factors counted[SPAN_QUERIES]; /* what the next span counts for; not beside codes */
     launch_rounds rounds;
 };
 
 /* The ring lies before the rest. */
 template <unsigned SIZE, unsigned FORM>
 static constexpr size_t shared_bytes(unsigned stages) {
-    return stages * (size_t)STAGE_BYTES<FORM> + sizeof(decode_memory<SIZE>);
+    return stages * (size_t)STAGE_BYTES<FORM> + sizeof(decode_memory<SIZE, FORM>);
 }
 
 /* ---- Results ------------------------------------------------------------------------------------------- */
@@ -85,39 +90,67 @@ __device__ static void finish(const decoding &d, const query_tile &t, const sums
 
 /* ---- Spans --------------------------------------------------------------------------------------------- */
 
-/* A thread's sums of its piece so far, and the softmax of its warp's query. */
+/* A thread's sums of its piece so far, and the softmax of its query: its warp's, or beside codes its own four
+ * lanes', which also has what the next span counts for. */
 template <unsigned SIZE>
 struct progress {
     lane_sums<SIZE> of_span, of_all;
     softmax all;
+    factors counted;
 };
 
-/* A span's softmax is complete, in the query's warp. place: of parts, if other blocks have some. */
-template <unsigned SIZE>
+/* Whether the thread is the one of its query whose softmax is stored, and the query. */
+template <unsigned FORM>
+__device__ static bool stores_softmax() {
+    return HAS_CODES<FORM> ? threadIdx.x < WARP && threadIdx.x % 4 == 0 : threadIdx.x % WARP == 0;
+}
+template <unsigned FORM>
+__device__ static unsigned query_of_softmax() {
+    return HAS_CODES<FORM> ? threadIdx.x % WARP / 4 : threadIdx.x / WARP;
+}
+
+/* Whether a span's sums are for others to add up. */
+__device__ static bool is_left(const piece &p, unsigned span) {
+    return p.first > 0 || (span + 1 == p.end && !p.has_all());
+}
+
+/* A span's softmax is complete, in the threads that have its query. place: of parts, if other blocks have
+ * some. */
+template <unsigned SIZE, unsigned FORM>
 __device__ static void close_softmax(const decoding &d, const piece &p, unsigned span, const softmax &so_far,
-                                     unsigned place, progress<SIZE> &at, decode_memory<SIZE> &shared) {
-    const softmax of_span = {so_far.largest, warp_sum(so_far.sum)};
-    factors counted = {0, 1};
+                                     unsigned place, progress<SIZE> &at, factors *counted) {
+    const softmax of_span = {so_far.largest, HAS_CODES<FORM> ? query_sum(so_far.sum) : warp_sum(so_far.sum)};
+    at.counted = factors{0, 1};
     if (span == 0 || p.first > 0)
         at.all = of_span;
     else
-        counted = add_softmax(at.all, of_span);
-    if (threadIdx.x % WARP == 0)
-        shared.counted[threadIdx.x / WARP] = counted;
-    if (p.first > 0 || (span + 1 == p.end && !p.has_all()))
-        leave_total(d.parts, place, span, at.all);
+        at.counted = add_softmax(at.all, of_span);
+    if (!HAS_CODES<FORM> && stores_softmax<FORM>())
+        counted[query_of_softmax<FORM>()] = at.counted;
+    if (is_left(p, span) && stores_softmax<FORM>())
+        totals_of_part(d.parts, place, span)[query_of_softmax<FORM>()] = at.all;
+}
+
+template <unsigned SIZE, unsigned FORM>
+__device__ static void store_all(const lane_sums<SIZE> &sums, unsigned queries, float4 *to) {
+    if constexpr (HAS_CODES<FORM>)
+        store_code_sums<SIZE>(sums, queries, to);
+    else
+        store_sums<SIZE>(sums, queries, to);
 }
 
 /* A span's sums are complete. */
 template <unsigned SIZE, unsigned FORM>
 __device__ static void close_span(const decoding &d, const piece &p, unsigned span, unsigned queries,
-                                  unsigned place, progress<SIZE> &at, const decode_memory<SIZE> &shared) {
+                                  unsigned place, progress<SIZE> &at, const factors *counted) {
     if (span == 0 || p.first > 0)
         at.of_all = at.of_span;
+    else if (HAS_CODES<FORM>)
+        add_sums<SIZE>(at.of_all, at.of_span, at.counted, at.counted);
     else
-        add_sums(at.of_all, at.of_span, shared.counted);
-    if (p.first > 0 || (span + 1 == p.end && !p.has_all()))
-        store_sums<SIZE, FORM>(at.of_all, queries, sums_of_part<SIZE>(d.parts, place, span));
+        add_sums<SIZE>(at.of_all, at.of_span, counted[query_of_sums()], counted[query_of_sums() + 1]);
+    if (is_left(p, span))
+        store_all<SIZE, FORM>(at.of_all, queries, sums_of_part<SIZE>(d.parts, place, span));
 }
 
 /* A piece's sums are complete. Whether those of all of the token's spans are added up: then they are in
@@ -125,12 +158,12 @@ __device__ static void close_span(const decoding &d, const piece &p, unsigned sp
 template <unsigned SIZE, unsigned FORM>
 __device__ static bool close_piece(const decoding &d, const piece &p, const team_share &share,
                                    unsigned queries, unsigned place, const progress<SIZE> &at,
-                                   decode_memory<SIZE> &shared) {
+                                   decode_memory<SIZE, FORM> &shared) {
     __syncthreads(); /* the products are done with this memory */
     if (p.has_all()) {
-        store_sums<SIZE, FORM>(at.of_all, queries, shared.all.sums[0]);
-        if (threadIdx.x % WARP == 0 && threadIdx.x / WARP < queries)
-            shared.all.totals[threadIdx.x / WARP] = at.all;
+        store_all<SIZE, FORM>(at.of_all, queries, shared.all.sums[0]);
+        if (stores_softmax<FORM>() && query_of_softmax<FORM>() < queries)
+            shared.all.totals[query_of_softmax<FORM>()] = at.all;
         return true;
     }
     if (!is_last_block(&d.parts.arrivals[place], p.spans.count, p.end - p.first))
@@ -154,20 +187,27 @@ struct row_stage {
     }
 };
 
-/* A round of keys, of which `count` are the span's and number `own`, if there is one, is the token's own.
- * close: what is done when its softmax is, by the query's warp. */
+/* A round of a span: its keys that count, whether it is the span's last one, and the number of the token's
+ * own key among them or NO_POSITION. */
+struct span_round {
+    unsigned count;
+    bool is_last;
+    unsigned own;
+};
+
+/* close: what is done when the span's softmax is, by the threads that have its query. */
 template <unsigned SIZE, unsigned FORM, bool APPENDS, typename Close>
 __device__ static void attend_round(row_stage<FORM> &ring, row_copies<SIZE, FORM> &copies,
-                                    const own_elements<FORM> &elements, unsigned own, unsigned count,
-                                    unsigned queries, softmax &so_far, lane_sums<SIZE> &sums,
-                                    round_memory<SIZE> &shared, Close close) {
+                                    const own_elements<FORM> &elements, const span_round &r, unsigned queries,
+                                    softmax &so_far, lane_sums<SIZE> &sums, round_memory<SIZE> &shared,
+                                    Close close) {
     lane_keys<FORM> keys;
-    const bool has_own = APPENDS && own != NO_POSITION;
+    const bool has_own = APPENDS && r.own != NO_POSITION;
     wait_for_rows(ring.stages - 2);
     if (has_own)
         __syncthreads(); /* others have copied zeros there */
     if (has_own && has_own_key<SIZE>())
-        store_own<SIZE, FORM>(ring.rows(), own, true, elements);
+        store_own<SIZE, FORM>(ring.rows(), r.own, true, elements);
     __syncthreads();
     load_keys<SIZE, FORM>(ring.rows(), keys);
     score<SIZE, FORM>(keys, shared);
@@ -177,16 +217,45 @@ __device__ static void attend_round(row_stage<FORM> &ring, row_copies<SIZE, FORM
         copies.begin_next(ring.ring, ring.stages);
     ring.next();
     if (threadIdx.x / WARP < queries) {
-        weigh<SIZE, FORM>(shared, count, so_far);
-        close(so_far);
+        weigh<SIZE>(shared, r.count, so_far);
+        if (r.is_last)
+            close(so_far);
     }
     wait_for_rows(ring.stages - 1);
     if (has_own)
         __syncthreads();
     if (has_own && has_own_value<SIZE>())
-        store_own<SIZE, FORM>(ring.rows(), own, false, elements);
+        store_own<SIZE, FORM>(ring.rows(), r.own, false, elements);
     __syncthreads();
     add_values<SIZE, FORM>(ring.rows(), shared, sums);
+    ring.next();
+}
+
+/* The same over codes, whose weights every warp makes itself. */
+template <unsigned SIZE, unsigned FORM, bool APPENDS, typename Close>
+__device__ static void attend_round(row_stage<FORM> &ring, row_copies<SIZE, FORM> &copies,
+                                    const own_elements<FORM> &elements, const span_round &r, unsigned,
+                                    softmax &so_far, lane_sums<SIZE> &sums, code_memory<SIZE> &shared,
+                                    Close close) {
+    const uint8_t *keys = ring.rows();
+    ring.next();
+    const bool has_own = APPENDS && r.own != NO_POSITION;
+    wait_for_rows(ring.stages < 5 ? ring.stages - 3 : 2);
+    if (has_own)
+        __syncthreads(); /* others have copied zeros there */
+    if (has_own && (has_own_key<SIZE>() || has_own_value<SIZE>()))
+        store_own<SIZE, FORM>(has_own_key<SIZE>() ? const_cast<uint8_t *>(keys) : ring.rows(), r.own,
+                              has_own_key<SIZE>(), elements);
+    __syncthreads();
+    score_codes<SIZE, FORM>(keys, shared);
+    __syncthreads();
+#pragma unroll 1
+    for (unsigned i = 0; i < 2; i++) /* where these keys and the last round's values were */
+        copies.begin_next(ring.ring, ring.stages);
+    const code_weights<SIZE> weights = weigh_codes<SIZE>(shared, r.count, so_far);
+    if (r.is_last)
+        close(so_far);
+    add_code_values<SIZE, FORM>(ring.rows(), weights, sums);
     ring.next();
 }
 
@@ -194,7 +263,7 @@ __device__ static void attend_round(row_stage<FORM> &ring, row_copies<SIZE, FORM
 template <unsigned SIZE, unsigned FORM, bool APPENDS>
 __device__ static void attend_piece(const decoding &d, const piece &p, const team_share &share,
                                     row_stage<FORM> &ring, row_copies<SIZE, FORM> &copies,
-                                    decode_memory<SIZE> &shared) {
+                                    decode_memory<SIZE, FORM> &shared) {
     constexpr unsigned KEYS = decode_shape<SIZE>::KEYS;
     query_tile t = heads_of(d.a, share.number);
     t.first = p.token;
@@ -205,7 +274,10 @@ __device__ static void attend_piece(const decoding &d, const piece &p, const tea
     own_elements<FORM> own = {};
     if (has_own)
         own = load_own<SIZE, FORM>(d.a, t);
-    stage_queries<SIZE, FORM>(d.a, t, shared.round);
+    if constexpr (HAS_CODES<FORM>)
+        stage_code_queries<SIZE, FORM>(d.a, t, shared.round);
+    else
+        stage_queries<SIZE>(d.a, t, shared.round);
     if (has_own)
         append_own<SIZE, FORM>(d.a, t, own);
     progress<SIZE> at = {};
@@ -214,15 +286,16 @@ __device__ static void attend_piece(const decoding &d, const piece &p, const tea
         softmax so_far = {-INFINITY, 0};
         at.of_span = {};
         for (; left.j < end; left.j += KEYS) {
-            const bool is_last = left.j + KEYS >= end, adds_own = has_own && left.j + KEYS >= left.end;
-            attend_round<SIZE, FORM, APPENDS>(
-                ring, copies, own, adds_own ? left.end - 1 - left.j : NO_POSITION, end - left.j, queries,
-                so_far, at.of_span, shared.round, [&](const softmax &complete) {
-                    if (is_last)
-                        close_softmax<SIZE>(d, p, span, complete, place, at, shared);
-                });
+            const bool adds_own = has_own && left.j + KEYS >= left.end;
+            const span_round r = {end - left.j, left.j + KEYS >= end,
+                                  adds_own ? left.end - 1 - left.j : NO_POSITION};
+            attend_round<SIZE, FORM, APPENDS>(ring, copies, own, r, queries, so_far, at.of_span, shared.round,
+                                              [&](const softmax &complete) {
+                                                  close_softmax<SIZE, FORM>(d, p, span, complete, place, at,
+                                                                            shared.counted);
+                                              });
         }
-        close_span<SIZE, FORM>(d, p, span, queries, place, at, shared);
+        close_span<SIZE, FORM>(d, p, span, queries, place, at, shared.counted);
     }
     if (close_piece<SIZE, FORM>(d, p, share, queries, place, at, shared))
         finish<SIZE>(d, t, shared.all);
@@ -232,11 +305,11 @@ __device__ static void attend_piece(const decoding &d, const piece &p, const tea
 /* ---- The kernel ---------------------------------------------------------------------------------------- */
 
 template <unsigned SIZE, unsigned FORM, bool APPENDS>
-static __global__ void __launch_bounds__(SPAN_THREADS, BLOCKS_TOGETHER<FORM, APPENDS>)
+static __global__ void __launch_bounds__(SPAN_THREADS, BLOCKS_TOGETHER<FORM>)
     run_attention_decode(GB_GRID_CONSTANT decoding d) {
     GB_DYNAMIC_SHARED(uint8_t, memory);
-    decode_memory<SIZE> &shared =
-        *reinterpret_cast<decode_memory<SIZE> *>(memory + d.stages * STAGE_BYTES<FORM>);
+    decode_memory<SIZE, FORM> &shared =
+        *reinterpret_cast<decode_memory<SIZE, FORM> *>(memory + d.stages * STAGE_BYTES<FORM>);
     let_next_begin();
     fetch_parameters(d);
     count_rounds(d.a, decode_shape<SIZE>::KEYS, shared.rounds);
@@ -262,9 +335,9 @@ static __global__ void __launch_bounds__(SPAN_THREADS, BLOCKS_TOGETHER<FORM, APP
 /* ---- Launching ----------------------------------------------------------------------------------------- */
 
 /* Teams of as many blocks as the multiprocessors have at a time, but not more than there can be spans. */
-static unsigned count_blocks(const attention &a, bool appends) {
+static unsigned count_blocks(const attention &a) {
     const size_t across = a.keys.heads * a.parts, spans = a.tokens * MOST_SPANS;
-    const size_t together = a.form == AS_CODES && !appends ? BLOCKS_TOGETHER<AS_CODES> : 1;
+    const size_t together = gb_dtype_has_codes(a.keys.dtype) ? BLOCKS_TOGETHER<AS_Q8> : 1;
     const size_t most = gb_cuda_find_facts()->multiprocessors * together / across,
                  teams = most > 0 ? most : 1;
     return (unsigned)((spans < teams ? spans : teams) * across);
@@ -273,7 +346,7 @@ static unsigned count_blocks(const attention &a, bool appends) {
 uint64_t gb_cuda::attend_decode_scratch(const attention &a) {
     attention tiled = a;
     set_tiles(tiled, SPAN_QUERIES);
-    return (uint64_t)count_blocks(tiled, false) * MOST_SPANS * SPAN_QUERIES *
+    return (uint64_t)count_blocks(tiled) * MOST_SPANS * SPAN_QUERIES *
            (a.values.size * sizeof(float) + sizeof(softmax));
 }
 
@@ -285,15 +358,19 @@ static shared_parts parts_in(const gb_cuda_scratch *scratch, const attention &a,
                         scratch->arrivals};
 }
 
-/* Stages that a block has memory for; 0: fewer than two. */
+/* Stages that a block has memory for, beside others where these have enough as well; 0: too few. */
 template <unsigned SIZE, unsigned FORM>
 static unsigned count_stages() {
     constexpr size_t RESERVED = 1024; /* of each block, by the device */
-    const size_t most = (most_shared_bytes() + RESERVED) / BLOCKS_TOGETHER<FORM> - RESERVED;
-    unsigned stages = MOST_STAGES / TERMS_OF<FORM>;
-    while (stages > 1 && shared_bytes<SIZE, FORM>(stages) > most)
-        stages--;
-    return stages > 1 ? stages : 0;
+    for (unsigned together = BLOCKS_TOGETHER<FORM>; together > 0; together--) {
+        const size_t most = (most_shared_bytes() + RESERVED) / together - RESERVED;
+        unsigned stages = MOST_STAGES / TERMS_OF<FORM>;
+        while (stages >= LEAST_STAGES<FORM> && shared_bytes<SIZE, FORM>(stages) > most)
+            stages--;
+        if (stages >= LEAST_STAGES<FORM>)
+            return stages;
+    }
+    return 0;
 }
 
 /* f of the size of the heads and the form of cached numbers, as types. */
@@ -304,7 +381,8 @@ static auto with_shape(const attention &a, F f) {
                : a.keys.size == 256 ? f(fixed<256>(), form)
                                     : f(fixed<512>(), form);
     };
-    return a.form == AS_CODES       ? with_form(fixed<AS_CODES>())
+    return a.form == AS_Q8          ? with_form(fixed<AS_Q8>())
+           : a.form == AS_Q4        ? with_form(fixed<AS_Q4>())
            : a.form == AS_TWO_TERMS ? with_form(fixed<AS_TWO_TERMS>())
                                     : with_form(fixed<AS_BF16>());
 }
@@ -353,14 +431,14 @@ void gb_cuda::attend_decode(attention a, const prepared_rows &prepared, const gb
     /* Else several blocks read what one stores, or a warp would rotate keys and values in different ways.
      * With several tokens a launch before costs less than such blocks do. */
     d.appends = a.key && a.parts == 1 && a.run_count == a.tokens && a.keys.rotation == a.values.rotation &&
-                (a.form != AS_CODES || a.tokens == 1);
+                (!gb_dtype_has_codes(a.keys.dtype) || a.tokens == 1);
     d.prepared = prepared;
     if (!d.appends)
         append_to_caches(a, launches);
     for (size_t first = 0; first < a.tokens; first += SPAN_THREADS) {
         d.a = some_tokens(a, first, a.tokens - first < SPAN_THREADS ? a.tokens - first : SPAN_THREADS);
         d.first_row = first;
-        const unsigned blocks = count_blocks(d.a, d.appends);
+        const unsigned blocks = count_blocks(d.a);
         d.parts = parts_in(scratch, d.a, blocks);
         with_shape(a, [&](auto size, auto form) {
             launch_decode<decltype(size)::value, decltype(form)::value>(d, blocks, launches);

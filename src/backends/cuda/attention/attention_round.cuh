@@ -3,14 +3,13 @@
  * A round of keys of a decode token, from shared memory (attention_rows.cuh): scores, weights and the sum of
  * values for up to eight query heads of a kv head. Queries and weights enter the products as two bfloat16
  * terms, high + low, which keep 16 bits. Cached rows are bfloat16, or float32, which enter as two terms as
- * well, without the product of the low ones, or codes, which are exact: beside these queries are one term of
- * float16. Scores are scaled by unit of 32 elements, and weights by the scale of their values.
+ * well, without the product of the low ones. Those of codes: attention_codes.cuh.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_ATTENTION_ATTENTION_ROUND_CUH
 #define GUMBEL_BACKENDS_CUDA_ATTENTION_ATTENTION_ROUND_CUH
 
 #include "backends/cuda/attention/attention_rows.cuh"
-#include "backends/cuda/device/mma_half.cuh"
+#include "backends/cuda/device/mma.cuh"
 #include "backends/cuda/device/quick_math.cuh"
 #include "backends/cuda/gemm/int8/hadamard.cuh"
 
@@ -56,69 +55,61 @@ __device__ inline void load_keys(const uint8_t *rows, lane_keys<FORM> &keys) {
         for (unsigned u = 0; u < 4; u++)
             keys.of[u][i] =
                 load_eight<SIZE, FORM>(rows, row, warp / shape::KEY_TILES * 16 + 4 * u + lane % 4);
-        if constexpr (HAS_CODES<FORM>)
-            keys.scales[i] =
-                *reinterpret_cast<const uint2 *>(rows + shape::KEYS * STAGED_BYTES<SIZE, FORM> +
-                                                 row * SCALE_BYTES<SIZE> + warp / shape::KEY_TILES * 8);
     }
 }
 
 /* ---- Products ------------------------------------------------------------------------------------------ */
 
-/* Terms of a query's number: one of float16 is enough beside codes, which are off by more. */
-template <unsigned FORM>
-constexpr unsigned SPLITS_OF = HAS_CODES<FORM> ? 1 : SPLITS;
-
-/* The nearest number that float16 has, and NaN of NaN. */
-__device__ inline float within_half(float x) {
-    constexpr float MOST = 65504;
-    return x > MOST ? MOST : x < -MOST ? -MOST : x;
-}
-
 /* Eight numbers as words of their terms. */
-template <unsigned FORM>
 __device__ inline void split_eight(const float x[8], uint32_t words[SPLITS][4]) {
 #pragma unroll
     for (unsigned w = 0; w < 4; w++) {
-        if constexpr (HAS_CODES<FORM>) {
-            words[0][w] = pack_half(within_half(x[2 * w]), within_half(x[2 * w + 1]));
-        } else {
-            words[0][w] = pack_bf16(x[2 * w], x[2 * w + 1]);
-            words[1][w] = pack_rest(words[0][w], x[2 * w], x[2 * w + 1]);
-        }
+        words[0][w] = pack_bf16(x[2 * w], x[2 * w + 1]);
+        words[1][w] = pack_rest(words[0][w], x[2 * w], x[2 * w + 1]);
     }
 }
 
-/* The queries as the second matrix of multiply_add, scaled, and rotated as the keys are: lane l has of query
- * l / 4 elements 8 (l mod 4) .. of each unit of 32. Queries that are not there are zeros. A warp has one. */
-template <unsigned SIZE, unsigned FORM>
+/* Eight elements of the tile's query number q, from element 8 `number` on, scaled, and rotated as the keys
+ * are; zeros where there is none. A warp has one query. */
+template <unsigned SIZE>
+__device__ inline void load_query(const attention &a, const query_tile &t, unsigned q, unsigned number,
+                                  float x[8]) {
+    const bool is_there = SIZE / 8 >= WARP || number < SIZE / 8;
+#pragma unroll
+    for (unsigned i = 0; i < 8; i++)
+        x[i] = 0;
+    if (q < count_of(t) && is_there && is_own_half(a, t.head + q, number * 8)) {
+        const float4 *from =
+            reinterpret_cast<const float4 *>(a.query + place_of_element(a, t.first, t.head + q, number * 8));
+        const float4 four[2] = {from[0], from[1]};
+        const float loaded[8] = {four[0].x, four[0].y, four[0].z, four[0].w,
+                                 four[1].x, four[1].y, four[1].z, four[1].w};
+#pragma unroll
+        for (unsigned i = 0; i < 8; i++)
+            x[i] = loaded[i];
+    }
+    rotate_eight(x, a.keys.rotation);
+    const float scale = a.scale * LOG2_E; /* weights are powers of 2 */
+#pragma unroll
+    for (unsigned i = 0; i < 8; i++)
+        x[i] *= scale;
+}
+
+/* The queries as the second matrix of multiply_add: lane l has of query l / 4 elements 8 (l mod 4) .. of each
+ * unit of 32. */
+template <unsigned SIZE>
 __device__ inline void stage_queries(const attention &a, const query_tile &t, round_memory<SIZE> &shared) {
     const unsigned q = threadIdx.x / WARP;
-    const float scale = a.scale * LOG2_E; /* weights are powers of 2 */
 #pragma unroll
     for (unsigned first = 0; first < SIZE / 8; first += WARP) {
         const unsigned number = first + threadIdx.x % WARP;
-        const bool is_there = SIZE / 8 >= WARP || number < SIZE / 8;
-        float x[8] = {};
-        if (q < count_of(t) && is_there && is_own_half(a, t.head + q, number * 8)) {
-            const float4 *from = reinterpret_cast<const float4 *>(
-                a.query + place_of_element(a, t.first, t.head + q, number * 8));
-            const float4 four[2] = {from[0], from[1]};
-            const float loaded[8] = {four[0].x, four[0].y, four[0].z, four[0].w,
-                                     four[1].x, four[1].y, four[1].z, four[1].w};
-#pragma unroll
-            for (unsigned i = 0; i < 8; i++)
-                x[i] = loaded[i];
-        }
-        rotate_eight(x, a.keys.rotation);
-#pragma unroll
-        for (unsigned i = 0; i < 8; i++)
-            x[i] *= scale;
+        float x[8];
+        load_query<SIZE>(a, t, q, number, x);
         uint32_t words[SPLITS][4];
-        split_eight<FORM>(x, words);
+        split_eight(x, words);
 #pragma unroll
-        for (unsigned s = 0; s < SPLITS_OF<FORM>; s++)
-            if (is_there)
+        for (unsigned s = 0; s < SPLITS; s++)
+            if (SIZE / 8 >= WARP || number < SIZE / 8)
                 shared.query[number / 4][s][q * 4 + number % 4] =
                     uint4{words[s][0], words[s][1], words[s][2], words[s][3]};
     }
@@ -131,23 +122,6 @@ __device__ inline uint2 two_words(const eight<TERMS> &of, unsigned w) {
     return w % 2 ? uint2{four.z, four.w} : uint2{four.x, four.y};
 }
 
-/* c += a b, of what keys and queries are on tensor cores. */
-template <unsigned FORM>
-__device__ inline void multiply_add_keys(float c[4], const uint32_t a[4], uint32_t b0, uint32_t b1) {
-    if constexpr (HAS_CODES<FORM>)
-        multiply_add_half(c, a, b0, b1);
-    else
-        multiply_add(c, a, b0, b1);
-}
-
-/* Codes in bytes 0 and 2 of a word as bfloat16, which holds them exactly too: its low seven bits are of
- * 128 + .., and 128 or, of a negative code, 256 is taken off. */
-__device__ inline uint32_t widen_to_bf16(uint32_t bytes) {
-    const uint32_t low = mask_and_set<0x007f007f, 0x43004300>(bytes),
-                   offset = mask_and_set<0x00800080, 0x43004300>(bytes);
-    return multiply_add_bf16(offset, 0xbf80bf80, low);
-}
-
 /* How many terms of a cached number a product takes. */
 template <unsigned FORM>
 constexpr unsigned TERMS_OF = FORM == AS_TWO_TERMS ? 2 : 1;
@@ -157,10 +131,7 @@ template <unsigned FORM>
 __device__ inline void take_keys(const eight<FORM> keys[2], unsigned h, uint32_t to[TERMS_OF<FORM>][4]) {
 #pragma unroll
     for (unsigned i = 0; i < 4; i++) {
-        if constexpr (HAS_CODES<FORM>) {
-            const uint32_t four = h ? keys[i % 2].codes.y : keys[i % 2].codes.x;
-            to[0][i] = widen_to_half(i / 2 ? select_bytes<0x4342>(four, 0) : select_bytes<0x4140>(four, 0));
-        } else if constexpr (FORM == AS_TWO_TERMS) {
+        if constexpr (FORM == AS_TWO_TERMS) {
             const uint2 two = two_words(keys[i % 2], 2 * h + i / 2);
             const float low = gb_float_from_bits(two.x), high = gb_float_from_bits(two.y);
             to[0][i] = pack_bf16(low, high);
@@ -181,20 +152,14 @@ __device__ inline void score_unit(const eight<FORM> keys[2], const uint4 (*query
     take_keys<FORM>(keys, 0, first);
     take_keys<FORM>(keys, 1, second);
 #pragma unroll
-    for (unsigned s = 0; s < SPLITS_OF<FORM>; s++) {
+    for (unsigned s = 0; s < SPLITS; s++) {
         const uint4 four = query[s][threadIdx.x % WARP];
 #pragma unroll
         for (unsigned term = 0; term < TERMS && s + term < SPLITS; term++) {
-            multiply_add_keys<FORM>(sums[s + term], first[term], four.x, four.y);
-            multiply_add_keys<FORM>(sums[s + term], second[term], four.z, four.w);
+            multiply_add(sums[s + term], first[term], four.x, four.y);
+            multiply_add(sums[s + term], second[term], four.z, four.w);
         }
     }
-}
-
-/* The scale of a lane's key for its unit u. */
-__device__ inline float scale_of_unit(const uint2 &scales, unsigned u) {
-    const uint32_t two = u / 2 ? scales.y : scales.x;
-    return u % 2 ? high_half(two) : low_half(two);
 }
 
 /* What the warp's part of the keys gives to the scores of its 16 keys. */
@@ -204,17 +169,8 @@ __device__ inline void score(const lane_keys<FORM> &keys, round_memory<SIZE> &sh
     const unsigned depth = warp / decode_shape<SIZE>::KEY_TILES, tile = warp % decode_shape<SIZE>::KEY_TILES;
     float sums[SPLITS][4] = {};
 #pragma unroll
-    for (unsigned u = 0; u < 4; u++) {
-        if constexpr (HAS_CODES<FORM>) {
-            float of_unit[SPLITS][4] = {};
-            score_unit<SIZE, FORM>(keys.of[u], shared.query[depth * 4 + u], of_unit);
-#pragma unroll
-            for (unsigned i = 0; i < 4; i++)
-                sums[0][i] = fmaf(of_unit[0][i], scale_of_unit(keys.scales[i / 2], u), sums[0][i]);
-        } else {
-            score_unit<SIZE, FORM>(keys.of[u], shared.query[depth * 4 + u], sums);
-        }
-    }
+    for (unsigned u = 0; u < 4; u++)
+        score_unit<SIZE, FORM>(keys.of[u], shared.query[depth * 4 + u], sums);
 #pragma unroll
     for (unsigned i = 0; i < 4; i++)
         shared.scores[depth][lane % 4 * 2 + i % 2][tile * 16 + lane / 4 + i / 2 * 8] =
@@ -223,7 +179,7 @@ __device__ inline void score(const lane_keys<FORM> &keys, round_memory<SIZE> &sh
 
 /* Turns a round's scores of the warp's query into weights; keys from `count` on are none. In so_far the sum
  * is a lane's part. */
-template <unsigned SIZE, unsigned FORM>
+template <unsigned SIZE>
 __device__ inline void weigh(round_memory<SIZE> &shared, unsigned count, softmax &so_far) {
     constexpr unsigned KEYS = decode_shape<SIZE>::KEYS;
     const unsigned lane = threadIdx.x % WARP, q = threadIdx.x / WARP;
@@ -245,13 +201,9 @@ __device__ inline void weigh(round_memory<SIZE> &shared, unsigned count, softmax
     for (unsigned i = 0; i < KEYS / WARP; i++) {
         const unsigned j = lane + i * WARP;
         const float weight = exp2_fast(scores[i] - largest);
-        if constexpr (HAS_CODES<FORM>) {
-            shared.scores[0][q][j] = weight;
-        } else {
-            const uint32_t high = pack_bf16(weight, 0);
-            shared.weights(0, q)[j] = (uint16_t)high;
-            shared.weights(1, q)[j] = (uint16_t)pack_bf16(weight - low_bf16(high), 0);
-        }
+        const uint32_t high = pack_bf16(weight, 0);
+        shared.weights(0, q)[j] = (uint16_t)high;
+        shared.weights(1, q)[j] = (uint16_t)pack_bf16(weight - low_bf16(high), 0);
         sum += weight;
     }
     so_far.sum = so_far.sum * correction + sum;
@@ -266,14 +218,7 @@ __device__ inline void take_values(const lane_value<SIZE, FORM> values[4], unsig
                                    uint32_t to[TERMS_OF<FORM>][4]) {
 #pragma unroll
     for (unsigned k = 0; k < 4; k += 2) {
-        if constexpr (HAS_CODES<FORM>) {
-            const uint32_t first = values[k].words[i / 2], second = values[k + 1].words[i / 2];
-            const bool is_second = i % 2;
-            to[0][k] = widen_to_bf16(is_second ? select_bytes<0x0602>(first, second)
-                                               : select_bytes<0x0400>(first, second));
-            to[0][k + 1] = widen_to_bf16(is_second ? select_bytes<0x0703>(first, second)
-                                                   : select_bytes<0x0501>(first, second));
-        } else if constexpr (FORM == AS_TWO_TERMS) {
+        if constexpr (FORM == AS_TWO_TERMS) {
 #pragma unroll
             for (unsigned e = 0; e < 2; e++) {
                 const float low = gb_float_from_bits(values[k].words[2 * i + e]),
@@ -289,32 +234,8 @@ __device__ inline void take_values(const lane_value<SIZE, FORM> values[4], unsig
     }
 }
 
-/* The weights of four keys of a lane's query, in two terms: beside codes as they count for the
- * values' group that has the lane's element. float16 would lose small ones, of which there can be many. rows:
- * of the round's values. */
-template <unsigned SIZE, unsigned FORM>
-__device__ inline void take_weights(const uint8_t *rows, const round_memory<SIZE> &shared, unsigned key,
-                                    unsigned element, uint2 to[SPLITS]) {
-    const unsigned q = threadIdx.x % WARP / 4;
-    if constexpr (HAS_CODES<FORM>) {
-        const uint8_t *scales = rows + decode_shape<SIZE>::KEYS * STAGED_BYTES<SIZE, FORM> +
-                                key * SCALE_BYTES<SIZE> + element / GB_CODE_GROUP * 2;
-        const float4 four = *reinterpret_cast<const float4 *>(&shared.scores[0][q][key]);
-        float x[4] = {four.x, four.y, four.z, four.w};
-#pragma unroll
-        for (unsigned k = 0; k < 4; k++)
-            x[k] *= low_half(*reinterpret_cast<const uint16_t *>(scales + k * SCALE_BYTES<SIZE>));
-        to[0] = uint2{pack_bf16(x[0], x[1]), pack_bf16(x[2], x[3])};
-        to[1] = uint2{pack_rest(to[0].x, x[0], x[1]), pack_rest(to[0].y, x[2], x[3])};
-    } else {
-#pragma unroll
-        for (unsigned s = 0; s < SPLITS; s++)
-            to[s] = *reinterpret_cast<const uint2 *>(shared.weights(s, q) + key);
-    }
-}
-
 /* A thread's sums of values. In y[i] are element 2 i of its lane's and of queries 2 (lane mod 4) and the
- * next, and the same of the element after it. */
+ * next, and the same of the element after it. Beside codes: attention_codes.cuh. */
 template <unsigned SIZE>
 struct lane_sums {
     float y[decode_shape<SIZE>::VALUE_TILES][4];
@@ -325,7 +246,7 @@ template <unsigned SIZE, unsigned FORM>
 __device__ inline void add_values(const uint8_t *rows, const round_memory<SIZE> &shared,
                                   lane_sums<SIZE> &sums) {
     using shape = decode_shape<SIZE>;
-    constexpr unsigned TERMS = TERMS_OF<FORM>, TILES_OF_SCALE = HAS_CODES<FORM> ? 2 : shape::VALUE_TILES;
+    constexpr unsigned TERMS = TERMS_OF<FORM>;
     const unsigned lane = threadIdx.x % WARP;
     const float corrections[2] = {shared.correction[lane % 4 * 2], shared.correction[lane % 4 * 2 + 1]};
 #pragma unroll
@@ -337,15 +258,16 @@ __device__ inline void add_values(const uint8_t *rows, const round_memory<SIZE> 
     for (unsigned key = 0; key < shape::KEYS; key += 16) {
         const unsigned of_lane = key + lane % 4 * 4;
         lane_value<SIZE, FORM> values[4];
-        uint2 weights[SPLITS] = {};
+        uint2 weights[SPLITS];
 #pragma unroll
         for (unsigned i = 0; i < 4; i++)
             values[i] = load_value<SIZE, FORM>(rows, of_lane + i);
 #pragma unroll
+        for (unsigned s = 0; s < SPLITS; s++)
+            weights[s] = *reinterpret_cast<const uint2 *>(shared.weights(s, lane / 4) + of_lane);
+#pragma unroll
         for (unsigned i = 0; i < shape::VALUE_TILES; i++) {
             uint32_t pairs[TERMS][4];
-            if (i % TILES_OF_SCALE == 0)
-                take_weights<SIZE, FORM>(rows, shared, of_lane, element_of_lane<SIZE, FORM>(i), weights);
             take_values<SIZE, FORM>(values, i, pairs);
 #pragma unroll
             for (unsigned s = 0; s < SPLITS; s++)

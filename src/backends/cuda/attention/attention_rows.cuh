@@ -24,75 +24,73 @@ struct decode_shape {
     static_assert(KEY_TILES * 16 == KEYS && VALUE_TILES * 2 == OF_LANE, "all of a round is taken");
 };
 
-/* Eight neighbouring elements as a cache has them: bfloat16, float32, or codes. */
+/* Eight neighbouring elements as a cache has them: bfloat16, float32, or codes, a byte each. */
 template <unsigned FORM>
 struct eight {
     uint4 words[FORM];
 };
 template <>
-struct eight<AS_CODES> {
+struct eight<AS_Q8> {
+    uint2 codes;
+};
+template <>
+struct eight<AS_Q4> {
     uint2 codes;
 };
 
-/* A lane's keys: of units of 32 elements eight of each of two keys, and of codes their scales. */
+/* A lane's keys: of units of 32 elements eight of each of two keys. */
 template <unsigned FORM>
 struct lane_keys {
     eight<FORM> of[4][2];
 };
-template <>
-struct lane_keys<AS_CODES> {
-    eight<AS_CODES> of[4][2];
-    uint2 scales[2]; /* float16, of each unit */
-};
 
-/* A lane's elements of a value: two bfloat16, or four codes, are a word. */
+/* A lane's elements of a value: two bfloat16 are a word. */
 template <unsigned SIZE, unsigned FORM>
 struct lane_value {
-    static constexpr unsigned OF_LANE = decode_shape<SIZE>::OF_LANE;
-    uint32_t words[HAS_CODES<FORM> ? (OF_LANE + 3) / 4 : OF_LANE / 2 * FORM];
+    uint32_t words[decode_shape<SIZE>::OF_LANE / 2 * FORM];
 };
 
-/* Of a key or value in a stage; and of its scales, which lie behind all of these. */
+/* Of so many elements in a stage; and of a row's scales, which lie behind all rows. */
 template <unsigned SIZE, unsigned FORM>
-constexpr unsigned STAGED_BYTES = HAS_CODES<FORM> ? SIZE : SIZE * 2 * FORM;
+constexpr unsigned STAGED_BYTES = HAS_CODES<FORM> ? SIZE *FORM / 8 : SIZE * 2 * FORM;
 template <unsigned SIZE>
 constexpr unsigned SCALE_BYTES = SIZE / GB_CODE_GROUP * 2;
 
 /* A stage of the ring: as many bytes whatever the heads' size. */
 constexpr unsigned STAGED_ELEMENTS = 16 * SPAN_WARPS * 128;
 template <unsigned FORM>
-constexpr unsigned STAGE_BYTES =
-    HAS_CODES<FORM> ? STAGED_ELEMENTS + STAGED_ELEMENTS / GB_CODE_GROUP * 2 : STAGED_ELEMENTS * 2 * FORM;
+constexpr unsigned STAGE_BYTES = STAGED_BYTES<STAGED_ELEMENTS, FORM> +
+                                 (HAS_CODES<FORM> ? SCALE_BYTES<STAGED_ELEMENTS> : 0);
 
 /* ---- Rows in a stage ----------------------------------------------------------------------------------- */
 
-/* Where 16 bytes of a row lie: swizzled, so that lanes that read keys, or values, side by side find them in
- * different banks. */
+/* What the numbers of 16 bytes of a row are changed by, bit by bit, so that lanes that read keys, or values,
+ * side by side find them in different banks. Each bit is one of the row's number. */
+template <unsigned SIZE, unsigned FORM>
+__device__ constexpr unsigned swizzle_of(unsigned row, bool are_keys) {
+    if (FORM == AS_Q8)
+        return are_keys ? row % 4 * 2 : row / 4 % 4 * 2;
+    if (FORM == AS_Q4)
+        return !are_keys ? row / 4 % 4 : SIZE > 128 ? row % 8 : row / 2 % 4;
+    if (FORM == AS_TWO_TERMS)
+        return are_keys ? row % 2 : row / 4 % 2 + row / 8 % 2 * 4;
+    return are_keys ? row % 2 * 4 : row / 4 % 4 * 2;
+}
+
+/* Where 16 bytes of a row lie. */
 template <unsigned SIZE, unsigned FORM>
 __device__ inline unsigned place_in_row(unsigned row, unsigned at, bool are_keys) {
-    unsigned of_keys = row % 2 * 4, of_values = row / 4 % 4 * 2;
-    if (HAS_CODES<FORM>) {
-        of_keys = row % 4 * 2;
-    } else if (FORM == AS_TWO_TERMS) {
-        of_keys = row % 2;
-        of_values = row / 4 % 2 + row / 8 % 2 * 4;
-    }
-    return row * STAGED_BYTES<SIZE, FORM> + (at ^ (are_keys ? of_keys : of_values)) * 16;
+    return row * STAGED_BYTES<SIZE, FORM> + (at ^ swizzle_of<SIZE, FORM>(row, are_keys)) * 16;
 }
 
 /* Eight elements of a key: number `at` of them. */
 template <unsigned SIZE, unsigned FORM>
 __device__ inline eight<FORM> load_eight(const uint8_t *rows, unsigned row, unsigned at) {
     eight<FORM> loaded;
-    if constexpr (HAS_CODES<FORM>) {
-        loaded.codes =
-            *reinterpret_cast<const uint2 *>(rows + place_in_row<SIZE, FORM>(row, at / 2, true) + at % 2 * 8);
-    } else {
 #pragma unroll
-        for (unsigned i = 0; i < FORM; i++)
-            loaded.words[i] =
-                *reinterpret_cast<const uint4 *>(rows + place_in_row<SIZE, FORM>(row, at * FORM + i, true));
-    }
+    for (unsigned i = 0; i < FORM; i++)
+        loaded.words[i] =
+            *reinterpret_cast<const uint4 *>(rows + place_in_row<SIZE, FORM>(row, at * FORM + i, true));
     return loaded;
 }
 
@@ -104,17 +102,6 @@ __device__ inline void store_eight(uint8_t *rows, unsigned row, unsigned at, boo
     for (unsigned i = 0; i < TERMS; i++)
         *reinterpret_cast<uint4 *>(rows + place_in_row<SIZE, TERMS>(row, at * TERMS + i, is_key)) =
             stored.words[i];
-}
-
-/* The first two of a lane's elements number 2 i and 2 i + 1. Those of codes are of one group each four, since
- * a product has one scale for a key. */
-template <unsigned SIZE, unsigned FORM>
-__device__ inline unsigned element_of_lane(unsigned i) {
-    using shape = decode_shape<SIZE>;
-    const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-    if (HAS_CODES<FORM> && shape::OF_LANE > 4)
-        return warp * shape::OF_WARP + i / 2 * GB_CODE_GROUP + lane / 4 * 4 + i % 2 * 2;
-    return warp * shape::OF_WARP + lane / 4 * shape::OF_LANE + 2 * i;
 }
 
 /* BYTES of a row from byte `at` on, which one load takes. */
@@ -141,27 +128,19 @@ __device__ inline void load_bytes(const uint8_t *rows, unsigned row, unsigned at
 /* A lane's elements of a value. */
 template <unsigned SIZE, unsigned FORM>
 __device__ inline lane_value<SIZE, FORM> load_value(const uint8_t *rows, unsigned row) {
-    constexpr unsigned OF_LANE = decode_shape<SIZE>::OF_LANE;
     lane_value<SIZE, FORM> value;
-    if constexpr (HAS_CODES<FORM>) {
-        constexpr unsigned PIECE = OF_LANE < 4 ? OF_LANE : 4;
+    constexpr unsigned BYTES = sizeof value, PIECE = BYTES < 16 ? BYTES : 16;
 #pragma unroll
-        for (unsigned i = 0; i < OF_LANE / PIECE; i++)
-            load_bytes<SIZE, FORM, PIECE>(rows, row, element_of_lane<SIZE, FORM>(2 * i), &value.words[i]);
-    } else {
-        constexpr unsigned BYTES = sizeof value, PIECE = BYTES < 16 ? BYTES : 16;
-#pragma unroll
-        for (unsigned i = 0; i < BYTES / PIECE; i++)
-            load_bytes<SIZE, FORM, PIECE>(rows, row, threadIdx.x / 4 * BYTES + i * PIECE,
-                                          &value.words[i * PIECE / 4]);
-    }
+    for (unsigned i = 0; i < BYTES / PIECE; i++)
+        load_bytes<SIZE, FORM, PIECE>(rows, row, threadIdx.x / 4 * BYTES + i * PIECE,
+                                      &value.words[i * PIECE / 4]);
     return value;
 }
 
 /* ---- The token's own row ------------------------------------------------------------------------------- */
 
 /* A thread's eight elements of the token's own key or value as the caches have them, of codes the group's
- * scale too; zeros in threads that have none. */
+ * scale too; zeros in threads that have none. Of q4 they are in the first two of a group's four threads. */
 template <unsigned FORM>
 struct own_elements {
     eight<FORM> of;
@@ -190,7 +169,9 @@ __device__ inline own_elements<FORM> as_cached(float x[8], const cache &c) {
     own_elements<FORM> own = {};
     if constexpr (HAS_CODES<FORM>) {
         rotate_eight(x, c.rotation);
-        const lane_codes codes = round_group(x, GB_Q8);
+        lane_codes codes = round_group(x, FORM == AS_Q8 ? GB_Q8 : GB_Q4);
+        if (FORM == AS_Q4)
+            join_halves(codes);
         own.of.codes = uint2{codes.bytes[0], codes.bytes[1]};
         own.scale = codes.scale;
     } else if constexpr (FORM == AS_TWO_TERMS) {
@@ -216,6 +197,16 @@ __device__ inline own_elements<FORM> load_own(const attention &a, const query_ti
     return as_cached<FORM>(x, is_key ? a.keys : a.values);
 }
 
+/* Where a thread's codes lie in their row, as eight bytes each; whether it has some. */
+template <unsigned FORM>
+__device__ inline unsigned place_of_codes(unsigned number) {
+    return FORM == AS_Q8 ? number : number / 4 * 2 + number % 2;
+}
+template <unsigned FORM>
+__device__ inline bool has_codes(unsigned number) {
+    return FORM == AS_Q8 || number % 4 < 2;
+}
+
 /* They go to the caches. */
 template <unsigned SIZE, unsigned FORM>
 __device__ inline void append_own(const attention &a, const query_tile &t, const own_elements<FORM> &own) {
@@ -225,9 +216,15 @@ __device__ inline void append_own(const attention &a, const query_tile &t, const
     const size_t row = (size_t)a.positions[t.first] % c.capacity;
     uint8_t *head = c.data + (size_t)a.slots[t.first] * c.slot_bytes + row * row_bytes(c) +
                     t.kv_head * STAGED_BYTES<SIZE, FORM>;
-    reinterpret_cast<eight<FORM> *>(head)[own_number<SIZE>()] = own.of;
-    if (HAS_CODES<FORM> && own_number<SIZE>() % 4 == 0)
-        reinterpret_cast<uint16_t *>(head + scales_behind(c, t.kv_head))[own_number<SIZE>() / 4] = own.scale;
+    const unsigned number = own_number<SIZE>();
+    if constexpr (HAS_CODES<FORM>) {
+        if (has_codes<FORM>(number))
+            reinterpret_cast<uint2 *>(head)[place_of_codes<FORM>(number)] = own.of.codes;
+        if (number % 4 == 0)
+            reinterpret_cast<uint16_t *>(head + scales_behind(c, t.kv_head))[number / 4] = own.scale;
+    } else {
+        reinterpret_cast<eight<FORM> *>(head)[number] = own.of;
+    }
 }
 
 /* And to a stage's row. */
@@ -235,8 +232,10 @@ template <unsigned SIZE, unsigned FORM>
 __device__ inline void store_own(uint8_t *rows, unsigned row, bool is_key, const own_elements<FORM> &own) {
     const unsigned number = own_number<SIZE>();
     if constexpr (HAS_CODES<FORM>) {
-        *reinterpret_cast<uint2 *>(rows + place_in_row<SIZE, FORM>(row, number / 2, is_key) +
-                                   number % 2 * 8) = own.of.codes;
+        const unsigned place = place_of_codes<FORM>(number);
+        if (has_codes<FORM>(number))
+            *reinterpret_cast<uint2 *>(rows + place_in_row<SIZE, FORM>(row, place / 2, is_key) +
+                                       place % 2 * 8) = own.of.codes;
         if (number % 4 == 0)
             *reinterpret_cast<uint16_t *>(rows + decode_shape<SIZE>::KEYS * STAGED_BYTES<SIZE, FORM> +
                                           row * SCALE_BYTES<SIZE> + number / 4 * 2) = own.scale;
@@ -284,8 +283,9 @@ struct row_copies {
     unsigned row;                 /* of position at.j, in the ring of the cache */
     unsigned stage;               /* the next one */
     bool are_values;
-    unsigned stride;         /* bytes from a row of the cache to the next one */
-    unsigned mine, of_scale; /* from a round's first row to the thread's bytes, and to its scales */
+    unsigned stride;           /* bytes from a row of the cache to the next one */
+    unsigned mine, of_scale;   /* from a round's first row to the thread's bytes, and to its scales */
+    unsigned of_key, of_value; /* where in a stage those of its first row lie */
 
     __device__ explicit row_copies(const block_work &of)
         : work(of), at(), row(0), stage(0), are_values(false) {
@@ -293,6 +293,8 @@ struct row_copies {
         mine = threadIdx.x / IN_ROW * stride + threadIdx.x % IN_ROW * 16;
         of_scale = (unsigned)scales_behind(work.a->keys, heads_of(*work.a, work.across).kv_head) +
                    threadIdx.x / PIECES * stride + threadIdx.x % PIECES * PIECE;
+        of_key = place_in_row<SIZE, FORM>(threadIdx.x / IN_ROW, threadIdx.x % IN_ROW, true);
+        of_value = place_in_row<SIZE, FORM>(threadIdx.x / IN_ROW, threadIdx.x % IN_ROW, false);
         take_piece();
     }
 
@@ -338,8 +340,11 @@ struct row_copies {
     static constexpr unsigned PIECE = SCALE_BYTES<SIZE> < 16 ? 8 : 16, PIECES = SCALE_BYTES<SIZE> / PIECE;
     static_assert(decode_shape<SIZE>::KEYS * PIECES <= SPAN_THREADS, "a thread has one piece of scales");
 
-    __device__ unsigned place_of(unsigned key) const {
-        return place_in_row<SIZE, FORM>(key, threadIdx.x % IN_ROW, !are_values);
+    /* Where in a stage the thread's bytes lie of its row number i. */
+    __device__ unsigned place_of(unsigned i) const {
+        const unsigned swizzle = are_values ? swizzle_of<SIZE, FORM>(i * AT_ONCE, false)
+                                            : swizzle_of<SIZE, FORM>(i * AT_ONCE, true);
+        return i * AT_ONCE * STAGED_BYTES<SIZE, FORM> + ((are_values ? of_value : of_key) ^ swizzle * 16);
     }
 
     __device__ void copy_scales(const uint8_t *from, uint8_t *to, bool is_there) const {
@@ -356,7 +361,7 @@ struct row_copies {
         const uint8_t *from = rows + mine;
 #pragma unroll
         for (unsigned i = 0; i < decode_shape<SIZE>::KEYS / AT_ONCE; i++) {
-            copy_16(to + place_of(threadIdx.x / IN_ROW + i * AT_ONCE), from, true);
+            copy_16(to + place_of(i), from, true);
             from += AT_ONCE * stride;
         }
         copy_scales(rows, to, true);
@@ -379,7 +384,7 @@ struct row_copies {
 #pragma unroll 1
         for (unsigned i = 0; i < decode_shape<SIZE>::KEYS / AT_ONCE; i++) {
             const unsigned key = threadIdx.x / IN_ROW + i * AT_ONCE;
-            copy_16(to + place_of(key), rows_for(key, head) + mine + i * AT_ONCE * (size_t)stride,
+            copy_16(to + place_of(i), rows_for(key, head) + mine + i * AT_ONCE * (size_t)stride,
                     is_copied(key));
         }
         const unsigned key = threadIdx.x / PIECES;
@@ -410,8 +415,10 @@ __device__ inline void wait_for_rows(unsigned left) {
         return wait_for_copies<3>();
     case 4:
         return wait_for_copies<4>();
-    default:
+    case 5:
         return wait_for_copies<5>();
+    default:
+        return wait_for_copies<6>();
     }
 }
 

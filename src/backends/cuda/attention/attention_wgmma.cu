@@ -429,8 +429,8 @@ static void launch_size(const attention &a, gb_cuda_launch_list *launches) {
 }
 
 void gb_cuda::attend_wgmma(const attention &a, gb_cuda_launch_list *launches) {
-    if (a.form == AS_CODES)
-        launch_size<AS_CODES>(a, launches);
+    if (a.form == AS_Q8)
+        launch_size<AS_Q8>(a, launches);
     else
         launch_size<AS_BF16>(a, launches);
 }

@@ -189,6 +189,17 @@ __device__ inline float larger(float a, float b) {
     return a > b ? a : b;
 }
 
+/* The larger of two numbers; a NaN where one is. */
+__device__ inline float largest_or_nan(float a, float b) {
+#if defined(__CUDA_ARCH__)
+    float largest;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(largest) : "f"(a), "f"(b));
+    return largest;
+#else
+    return a != a || a > b ? a : b;
+#endif
+}
+
 __device__ inline float warp_max(float value) {
     for (int distance = WARP / 2; distance > 0; distance /= 2)
         value = larger(value, __shfl_xor_sync(0xffffffffu, value, distance));

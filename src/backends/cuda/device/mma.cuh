@@ -75,6 +75,18 @@ __device__ inline uint32_t mask_and_set(uint32_t a) {
 #endif
 }
 
+/* (a & mask) ^ bits, likewise. */
+template <uint32_t MASK, uint32_t BITS>
+__device__ inline uint32_t mask_and_flip(uint32_t a) {
+#if defined(__CUDA_ARCH__)
+    uint32_t result;
+    asm("lop3.b32 %0, %1, %2, %3, 0x6a;" : "=r"(result) : "r"(a), "n"(MASK), "r"(BITS));
+    return result;
+#else
+    return (a & MASK) ^ BITS;
+#endif
+}
+
 /* a b + c of both halves, rounded once. */
 __device__ inline uint32_t multiply_add_bf16(uint32_t a, uint32_t b, uint32_t c) {
 #if defined(__CUDA_ARCH__)
@@ -149,6 +161,23 @@ struct fragments_of_lanes {
 };
 #endif
 
+#if !defined(__CUDACC__)
+/* Emulated: d = a b + c of bytes, those of a as BYTE has them. */
+template <typename BYTE>
+inline void add_products_of_lanes(int32_t d[4], const uint32_t a[4], uint32_t b0, uint32_t b1,
+                                  const int32_t c[4]) {
+    const fragments_of_lanes lanes(a, b0, b1);
+    for (unsigned i = 0; i < 4; i++) {
+        int32_t sum = c[i];
+        for (unsigned k = 0; k < 32; k++) {
+            const BYTE x = (BYTE)(lanes.a[k % 16 / 4][i / 2 + k / 16 * 2] >> (k % 4 * 8));
+            sum += x * (int8_t)(lanes.b[i % 2][k % 16 / 4][k / 16] >> (k % 4 * 8));
+        }
+        d[i] = sum;
+    }
+}
+#endif
+
 /* d = a b + c of bytes, those of a unsigned: m16n8k32 with 32-bit sums. As with m16n8k16, but each word has
  * four columns of a or rows of b: 4t .. 4t + 3, and 4t + 16 .. in the second ones. */
 __device__ inline void multiply_add_bytes(int32_t d[4], const uint32_t a[4], uint32_t b0, uint32_t b1,
@@ -160,15 +189,20 @@ __device__ inline void multiply_add_bytes(int32_t d[4], const uint32_t a[4], uin
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "r"(c[0]), "r"(c[1]), "r"(c[2]),
           "r"(c[3]));
 #else
-    const fragments_of_lanes lanes(a, b0, b1);
-    for (unsigned i = 0; i < 4; i++) {
-        int32_t sum = c[i];
-        for (unsigned k = 0; k < 32; k++) {
-            const uint32_t x = lanes.a[k % 16 / 4][i / 2 + k / 16 * 2] >> (k % 4 * 8) & 0xff;
-            sum += (int32_t)x * (int8_t)(lanes.b[i % 2][k % 16 / 4][k / 16] >> (k % 4 * 8));
-        }
-        d[i] = sum;
-    }
+    add_products_of_lanes<uint8_t>(d, a, b0, b1, c);
+#endif
+}
+
+/* c += a b, all signed. */
+__device__ inline void multiply_add_signed_bytes(int32_t c[4], const uint32_t a[4], uint32_t b0,
+                                                 uint32_t b1) {
+#if defined(__CUDACC__)
+    asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+        "{%0,%1,%2,%3};"
+        : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+#else
+    add_products_of_lanes<int8_t>(c, a, b0, b1, c);
 #endif
 }
 

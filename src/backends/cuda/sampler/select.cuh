@@ -35,17 +35,6 @@ __device__ inline float best_value(weight_sum packed) {
     return value_of((uint32_t)(packed >> 32));
 }
 
-/* The larger of two numbers; a NaN where one is. */
-__device__ inline float largest_or_nan(float a, float b) {
-#if defined(__CUDA_ARCH__)
-    float largest;
-    asm("max.NaN.f32 %0, %1, %2;" : "=f"(largest) : "f"(a), "f"(b));
-    return largest;
-#else
-    return a != a || a > b ? a : b;
-#endif
-}
-
 /* The largest of a warp's packed values, in every lane. */
 __device__ inline weight_sum best_in_warp(weight_sum best) {
     const uint32_t high = (uint32_t)(best >> 32), largest = largest_in_warp(high);
