@@ -238,7 +238,8 @@ static void describe_prefill(const gb_cuda_problem *problem) {
 static bool supports_wgmma(const gb_cuda_problem *problem) {
     const gb_cuda_call *call = problem->parts[0];
     const unsigned form = attention_of(call).form;
-    return gb_cuda_is_prompt(call) && call->scratch->wgmma_blocks > 0 && (form == AS_BF16 || form == AS_Q8);
+    return gb_cuda_is_prompt(call) && call->scratch->wgmma_blocks > 0 &&
+           (form == AS_BF16 || form == AS_Q8 || form == AS_Q4);
 }
 
 static void describe_wgmma(const gb_cuda_problem *problem) {

@@ -235,7 +235,7 @@ __device__ inline void take_values(const lane_value<SIZE, FORM> values[4], unsig
 }
 
 /* A thread's sums of values. In y[i] are element 2 i of its lane's and of queries 2 (lane mod 4) and the
- * next, and the same of the element after it. Beside codes: attention_codes.cuh. */
+ * next, and the same of the element after it. */
 template <unsigned SIZE>
 struct lane_sums {
     float y[decode_shape<SIZE>::VALUE_TILES][4];

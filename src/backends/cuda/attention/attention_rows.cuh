@@ -8,8 +8,8 @@
 #define GUMBEL_BACKENDS_CUDA_ATTENTION_ATTENTION_ROWS_CUH
 
 #include "backends/cuda/attention/attention_share.cuh"
-#include "backends/cuda/attention/store_codes.cuh"
 #include "backends/cuda/device/tiles.cuh"
+#include "backends/cuda/gemm/prepared.cuh"
 
 namespace gb_cuda {
 
@@ -24,18 +24,10 @@ struct decode_shape {
     static_assert(KEY_TILES * 16 == KEYS && VALUE_TILES * 2 == OF_LANE, "all of a round is taken");
 };
 
-/* Eight neighbouring elements as a cache has them: bfloat16, float32, or codes, a byte each. */
+/* Eight neighbouring elements as a cache has them: bfloat16 or float32. */
 template <unsigned FORM>
 struct eight {
     uint4 words[FORM];
-};
-template <>
-struct eight<AS_Q8> {
-    uint2 codes;
-};
-template <>
-struct eight<AS_Q4> {
-    uint2 codes;
 };
 
 /* A lane's keys: of units of 32 elements eight of each of two keys. */
@@ -50,17 +42,13 @@ struct lane_value {
     uint32_t words[decode_shape<SIZE>::OF_LANE / 2 * FORM];
 };
 
-/* Of so many elements in a stage; and of a row's scales, which lie behind all rows. */
+/* Of a key or value in a stage. */
 template <unsigned SIZE, unsigned FORM>
-constexpr unsigned STAGED_BYTES = HAS_CODES<FORM> ? SIZE *FORM / 8 : SIZE * 2 * FORM;
-template <unsigned SIZE>
-constexpr unsigned SCALE_BYTES = SIZE / GB_CODE_GROUP * 2;
+constexpr unsigned STAGED_BYTES = SIZE * 2 * FORM;
 
 /* A stage of the ring: as many bytes whatever the heads' size. */
-constexpr unsigned STAGED_ELEMENTS = 16 * SPAN_WARPS * 128;
 template <unsigned FORM>
-constexpr unsigned STAGE_BYTES = STAGED_BYTES<STAGED_ELEMENTS, FORM> +
-                                 (HAS_CODES<FORM> ? SCALE_BYTES<STAGED_ELEMENTS> : 0);
+constexpr unsigned STAGE_BYTES = STAGED_BYTES<16 * SPAN_WARPS * 128, FORM>;
 
 /* ---- Rows in a stage ----------------------------------------------------------------------------------- */
 
@@ -68,10 +56,6 @@ constexpr unsigned STAGE_BYTES = STAGED_BYTES<STAGED_ELEMENTS, FORM> +
  * side by side find them in different banks. Each bit is one of the row's number. */
 template <unsigned SIZE, unsigned FORM>
 __device__ constexpr unsigned swizzle_of(unsigned row, bool are_keys) {
-    if (FORM == AS_Q8)
-        return are_keys ? row % 4 * 2 : row / 4 % 4 * 2;
-    if (FORM == AS_Q4)
-        return !are_keys ? row / 4 % 4 : SIZE > 128 ? row % 8 : row / 2 % 4;
     if (FORM == AS_TWO_TERMS)
         return are_keys ? row % 2 : row / 4 % 2 + row / 8 % 2 * 4;
     return are_keys ? row % 2 * 4 : row / 4 % 4 * 2;
@@ -139,13 +123,10 @@ __device__ inline lane_value<SIZE, FORM> load_value(const uint8_t *rows, unsigne
 
 /* ---- The token's own row ------------------------------------------------------------------------------- */
 
-/* A thread's eight elements of the token's own key or value as the caches have them, of codes the group's
- * scale too; zeros in threads that have none. Of q4 they are in the first two of a group's four threads. */
+/* A thread's eight elements of the token's own key or value as the caches have them; zeros in threads that
+ * have none. */
 template <unsigned FORM>
-struct own_elements {
-    eight<FORM> of;
-    uint16_t scale;
-};
+using own_elements = eight<FORM>;
 
 template <unsigned SIZE>
 __device__ inline bool has_own_key() {
@@ -163,23 +144,15 @@ __device__ inline unsigned own_number() {
     return threadIdx.x % (SIZE / 8);
 }
 
-/* Of whole warps, if those of codes are rotated alike. */
 template <unsigned FORM>
-__device__ inline own_elements<FORM> as_cached(float x[8], const cache &c) {
+__device__ inline own_elements<FORM> as_cached(const float x[8]) {
     own_elements<FORM> own = {};
-    if constexpr (HAS_CODES<FORM>) {
-        rotate_eight(x, c.rotation);
-        lane_codes codes = round_group(x, FORM == AS_Q8 ? GB_Q8 : GB_Q4);
-        if (FORM == AS_Q4)
-            join_halves(codes);
-        own.of.codes = uint2{codes.bytes[0], codes.bytes[1]};
-        own.scale = codes.scale;
-    } else if constexpr (FORM == AS_TWO_TERMS) {
+    if constexpr (FORM == AS_TWO_TERMS) {
         for (unsigned i = 0; i < 2; i++)
-            own.of.words[i] = uint4{gb_float_bits(x[4 * i]), gb_float_bits(x[4 * i + 1]),
-                                    gb_float_bits(x[4 * i + 2]), gb_float_bits(x[4 * i + 3])};
+            own.words[i] = uint4{gb_float_bits(x[4 * i]), gb_float_bits(x[4 * i + 1]),
+                                 gb_float_bits(x[4 * i + 2]), gb_float_bits(x[4 * i + 3])};
     } else {
-        own.of.words[0] =
+        own.words[0] =
             uint4{pack_bf16(x[0], x[1]), pack_bf16(x[2], x[3]), pack_bf16(x[4], x[5]), pack_bf16(x[6], x[7])};
     }
     return own;
@@ -189,25 +162,14 @@ template <unsigned SIZE, unsigned FORM>
 __device__ inline own_elements<FORM> load_own(const attention &a, const query_tile &t) {
     if (threadIdx.x >= 2 * SIZE / 8)
         return own_elements<FORM>{};
-    const bool is_key = has_own_key<SIZE>();
-    const float4 *four = reinterpret_cast<const float4 *>(is_key ? a.key : a.value) +
+    const float4 *four = reinterpret_cast<const float4 *>(has_own_key<SIZE>() ? a.key : a.value) +
                          ((t.first * a.keys.heads + t.kv_head) * (SIZE / 8) + own_number<SIZE>()) * 2;
     const float4 first = four[0], second = four[1];
-    float x[8] = {first.x, first.y, first.z, first.w, second.x, second.y, second.z, second.w};
-    return as_cached<FORM>(x, is_key ? a.keys : a.values);
+    const float x[8] = {first.x, first.y, first.z, first.w, second.x, second.y, second.z, second.w};
+    return as_cached<FORM>(x);
 }
 
-/* Where a thread's codes lie in their row, as eight bytes each; whether it has some. */
-template <unsigned FORM>
-__device__ inline unsigned place_of_codes(unsigned number) {
-    return FORM == AS_Q8 ? number : number / 4 * 2 + number % 2;
-}
-template <unsigned FORM>
-__device__ inline bool has_codes(unsigned number) {
-    return FORM == AS_Q8 || number % 4 < 2;
-}
-
-/* They go to the caches. */
+/* They go to the caches, */
 template <unsigned SIZE, unsigned FORM>
 __device__ inline void append_own(const attention &a, const query_tile &t, const own_elements<FORM> &own) {
     if (threadIdx.x >= 2 * SIZE / 8)
@@ -216,62 +178,16 @@ __device__ inline void append_own(const attention &a, const query_tile &t, const
     const size_t row = (size_t)a.positions[t.first] % c.capacity;
     uint8_t *head = c.data + (size_t)a.slots[t.first] * c.slot_bytes + row * row_bytes(c) +
                     t.kv_head * STAGED_BYTES<SIZE, FORM>;
-    const unsigned number = own_number<SIZE>();
-    if constexpr (HAS_CODES<FORM>) {
-        if (has_codes<FORM>(number))
-            reinterpret_cast<uint2 *>(head)[place_of_codes<FORM>(number)] = own.of.codes;
-        if (number % 4 == 0)
-            reinterpret_cast<uint16_t *>(head + scales_behind(c, t.kv_head))[number / 4] = own.scale;
-    } else {
-        reinterpret_cast<eight<FORM> *>(head)[number] = own.of;
-    }
+    reinterpret_cast<own_elements<FORM> *>(head)[own_number<SIZE>()] = own;
 }
 
-/* And to a stage's row. */
+/* and to a stage's row. */
 template <unsigned SIZE, unsigned FORM>
 __device__ inline void store_own(uint8_t *rows, unsigned row, bool is_key, const own_elements<FORM> &own) {
-    const unsigned number = own_number<SIZE>();
-    if constexpr (HAS_CODES<FORM>) {
-        const unsigned place = place_of_codes<FORM>(number);
-        if (has_codes<FORM>(number))
-            *reinterpret_cast<uint2 *>(rows + place_in_row<SIZE, FORM>(row, place / 2, is_key) +
-                                       place % 2 * 8) = own.of.codes;
-        if (number % 4 == 0)
-            *reinterpret_cast<uint16_t *>(rows + decode_shape<SIZE>::KEYS * STAGED_BYTES<SIZE, FORM> +
-                                          row * SCALE_BYTES<SIZE> + number / 4 * 2) = own.scale;
-    } else {
-        store_eight<SIZE, FORM>(rows, row, number, is_key, own.of);
-    }
+    store_eight<SIZE, FORM>(rows, row, own_number<SIZE>(), is_key, own);
 }
 
 /* ---- The ring ------------------------------------------------------------------------------------------ */
-
-/* A block's rounds. */
-struct block_work {
-    const attention *a;
-    const launch_rounds *rounds;
-    unsigned across;     /* the kv head's and part's number */
-    unsigned begin, end; /* of the kv head's rounds; begin: of those that no piece has yet */
-    bool appends;        /* a token's own row is not in the caches yet */
-
-    /* The next piece that has spans; else one of none. */
-    __device__ piece take(unsigned keys) {
-        const piece p = first_piece(*a, keys, *rounds, begin, end);
-        begin = p.round + p.spans.rounds;
-        return p;
-    }
-};
-
-/* Positions j .. end - 1 of a piece. */
-struct positions_left {
-    unsigned j, end;
-};
-
-__device__ inline positions_left positions_of(const piece &p, unsigned keys) {
-    const unsigned after = p.spans.first + p.end * p.spans.size * keys;
-    return positions_left{p.spans.first + p.first * p.spans.size * keys,
-                          after < p.spans.end ? after : p.spans.end};
-}
 
 /* What is copied next. All threads of the block go through it together. */
 template <unsigned SIZE, unsigned FORM>
@@ -288,11 +204,10 @@ struct row_copies {
     unsigned of_key, of_value; /* where in a stage those of its first row lie */
 
     __device__ explicit row_copies(const block_work &of)
-        : work(of), at(), row(0), stage(0), are_values(false) {
+        : work(of), at(), own(NO_POSITION), keys(nullptr), values(nullptr), row(0), stage(0),
+          are_values(false) {
         stride = (unsigned)row_bytes(work.a->keys);
         mine = threadIdx.x / IN_ROW * stride + threadIdx.x % IN_ROW * 16;
-        of_scale = (unsigned)scales_behind(work.a->keys, heads_of(*work.a, work.across).kv_head) +
-                   threadIdx.x / PIECES * stride + threadIdx.x % PIECES * PIECE;
         of_key = place_in_row<SIZE, FORM>(threadIdx.x / IN_ROW, threadIdx.x % IN_ROW, true);
         of_value = place_in_row<SIZE, FORM>(threadIdx.x / IN_ROW, threadIdx.x % IN_ROW, false);
         take_piece();
@@ -328,17 +243,16 @@ struct row_copies {
 
     __device__ void copy_rows(const uint8_t *head, uint8_t *to) const {
         constexpr unsigned KEYS = decode_shape<SIZE>::KEYS;
-        if (row + KEYS <= work.a->keys.capacity && at.j + KEYS <= at.end && at.j + KEYS <= own)
-            copy_whole_round(head + (size_t)row * stride, to);
-        else
+        if (row + KEYS > work.a->keys.capacity || at.j + KEYS > at.end)
             copy_some(head, to);
+        else if (at.j + KEYS > own)
+            copy_whole_round<true>(head + (size_t)row * stride, to);
+        else
+            copy_whole_round<false>(head + (size_t)row * stride, to);
     }
 
     /* A thread's bytes of one of its rows: as many rows are copied at a time. */
     static constexpr unsigned IN_ROW = STAGED_BYTES<SIZE, FORM> / 16, AT_ONCE = SPAN_THREADS / IN_ROW;
-    /* And of a row's scales. */
-    static constexpr unsigned PIECE = SCALE_BYTES<SIZE> < 16 ? 8 : 16, PIECES = SCALE_BYTES<SIZE> / PIECE;
-    static_assert(decode_shape<SIZE>::KEYS * PIECES <= SPAN_THREADS, "a thread has one piece of scales");
 
     /* Where in a stage the thread's bytes lie of its row number i. */
     __device__ unsigned place_of(unsigned i) const {
@@ -347,24 +261,16 @@ struct row_copies {
         return i * AT_ONCE * STAGED_BYTES<SIZE, FORM> + ((are_values ? of_value : of_key) ^ swizzle * 16);
     }
 
-    __device__ void copy_scales(const uint8_t *from, uint8_t *to, bool is_there) const {
-        if (!HAS_CODES<FORM> || threadIdx.x >= decode_shape<SIZE>::KEYS * PIECES)
-            return;
-        uint8_t *place = to + decode_shape<SIZE>::KEYS * STAGED_BYTES<SIZE, FORM> + threadIdx.x * PIECE;
-        if constexpr (PIECE == 8)
-            copy_8(place, from + of_scale, is_there);
-        else
-            copy_16(place, from + of_scale, is_there);
-    }
-
+    /* HAS_OWN: the token's own row is in the round. */
+    template <bool HAS_OWN>
     __device__ void copy_whole_round(const uint8_t *rows, uint8_t *to) const {
         const uint8_t *from = rows + mine;
+        const unsigned left_out = own - at.j - threadIdx.x / IN_ROW;
 #pragma unroll
         for (unsigned i = 0; i < decode_shape<SIZE>::KEYS / AT_ONCE; i++) {
-            copy_16(to + place_of(i), from, true);
+            copy_16(to + place_of(i), from, !HAS_OWN || left_out != i * AT_ONCE);
             from += AT_ONCE * stride;
         }
-        copy_scales(rows, to, true);
     }
 
     /* Whether the round's key is one that is copied: rows past the end are zeros, and so is the token's own
@@ -387,8 +293,6 @@ struct row_copies {
             copy_16(to + place_of(i), rows_for(key, head) + mine + i * AT_ONCE * (size_t)stride,
                     is_copied(key));
         }
-        const unsigned key = threadIdx.x / PIECES;
-        copy_scales(rows_for(key, head), to, is_copied(key));
     }
 
     __device__ void next_round() {
@@ -415,10 +319,8 @@ __device__ inline void wait_for_rows(unsigned left) {
         return wait_for_copies<3>();
     case 4:
         return wait_for_copies<4>();
-    case 5:
-        return wait_for_copies<5>();
     default:
-        return wait_for_copies<6>();
+        return wait_for_copies<5>();
     }
 }
 

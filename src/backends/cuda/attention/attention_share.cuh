@@ -128,6 +128,33 @@ __device__ static __noinline__ piece first_piece(const attention &a, unsigned ke
     return p;
 }
 
+/* A block's rounds. */
+struct block_work {
+    const attention *a;
+    const launch_rounds *rounds;
+    unsigned across;     /* the kv head's and part's number */
+    unsigned begin, end; /* of the kv head's rounds; begin: of those that no piece has yet */
+    bool appends;        /* a token's own row is not in the caches yet */
+
+    /* The next piece that has spans; else one of none. */
+    __device__ piece take(unsigned keys) {
+        const piece p = first_piece(*a, keys, *rounds, begin, end);
+        begin = p.round + p.spans.rounds;
+        return p;
+    }
+};
+
+/* Positions j .. end - 1 of a piece. */
+struct positions_left {
+    unsigned j, end;
+};
+
+__device__ inline positions_left positions_of(const piece &p, unsigned keys) {
+    const unsigned after = p.spans.first + p.end * p.spans.size * keys;
+    return positions_left{p.spans.first + p.first * p.spans.size * keys,
+                          after < p.spans.end ? after : p.spans.end};
+}
+
 } // namespace gb_cuda
 
 #endif

@@ -7,7 +7,7 @@
 #ifndef GUMBEL_BACKENDS_CUDA_ATTENTION_ATTENTION_SUMS_CUH
 #define GUMBEL_BACKENDS_CUDA_ATTENTION_ATTENTION_SUMS_CUH
 
-#include "backends/cuda/attention/attention_codes.cuh"
+#include "backends/cuda/attention/attention_round.cuh"
 #include "backends/cuda/device/last_block.cuh"
 #include "backends/cuda/device/quick_math.cuh"
 
@@ -51,15 +51,16 @@ __device__ inline unsigned query_of_sums() {
     return threadIdx.x % 4 * 2;
 }
 
-/* Adds a thread's sums to others. even, odd: what those of y[i][0] and y[i][1] count for. */
+/* Adds a thread's sums to others. counted: of the queries. */
 template <unsigned SIZE>
-__device__ inline void add_sums(lane_sums<SIZE> &total, const lane_sums<SIZE> &added, const factors &even,
-                                const factors &odd) {
+__device__ inline void add_sums(lane_sums<SIZE> &total, const lane_sums<SIZE> &added,
+                                const factors *counted) {
+    const factors two[2] = {counted[query_of_sums()], counted[query_of_sums() + 1]};
 #pragma unroll
     for (unsigned i = 0; i < decode_shape<SIZE>::VALUE_TILES; i++)
 #pragma unroll
         for (unsigned c = 0; c < 4; c++)
-            total.y[i][c] = add_sum(total.y[i][c], added.y[i][c], c % 2 ? odd : even);
+            total.y[i][c] = add_sum(total.y[i][c], added.y[i][c], two[c % 2]);
 }
 
 /* Stores a thread's sums of the first `queries` queries: to [SPAN_QUERIES, SIZE]. */
@@ -79,17 +80,6 @@ __device__ inline void store_sums(const lane_sums<SIZE> &sums, unsigned queries,
     }
 }
 
-/* The same of sums beside codes. */
-template <unsigned SIZE>
-__device__ inline void store_code_sums(const lane_sums<SIZE> &sums, unsigned queries, float4 *to) {
-    const unsigned q = threadIdx.x % WARP / 4;
-#pragma unroll
-    for (unsigned i = 0; i < decode_shape<SIZE>::VALUE_TILES; i++)
-        if (q < queries)
-            to[(q * SIZE + element_of_sums<SIZE>(i)) / 4] =
-                float4{sums.y[i][0], sums.y[i][1], sums.y[i][2], sums.y[i][3]};
-}
-
 /* ---- Parts in memory ----------------------------------------------------------------------------------- */
 
 /* Part number `number` of a block's place: [SPAN_QUERIES, SIZE / 4] sums, and [SPAN_QUERIES] softmaxes. */
@@ -100,6 +90,13 @@ __device__ inline float4 *sums_of_part(const shared_parts &parts, unsigned block
 
 __device__ inline softmax *totals_of_part(const shared_parts &parts, unsigned block, unsigned number) {
     return parts.totals + ((size_t)block * MOST_SPANS + number) * SPAN_QUERIES;
+}
+
+/* The softmax of a part, by the query's warp. */
+__device__ inline void leave_total(const shared_parts &to, unsigned block, unsigned number,
+                                   const softmax &total) {
+    if (threadIdx.x % WARP == 0)
+        totals_of_part(to, block, number)[threadIdx.x / WARP] = total;
 }
 
 /* Adds up the softmaxes of parts first .. end - 1, in order: a warp has a query, a lane a part. */

@@ -48,11 +48,13 @@ __device__ static walk begin_walk(const attention &a, const query_tile &t) {
 
 /* ---- The warpgroup that copies ------------------------------------------------------------------------- */
 
-/* Four codes as bfloat16. */
+/* Four codes of a byte each as bfloat16: of 8 bits, or of 4 as they are stored. */
+template <unsigned FORM>
 __device__ static uint2 widen_four(uint32_t codes, float scale) {
-    constexpr uint32_t EXPONENT = 0x4b000000; /* of 2^23, in whose last byte a code + 128 comes to lie */
-    constexpr float OFFSET = 8388608.0f + 128.0f;
-    const uint32_t unsigned_codes = codes ^ 0x80808080;
+    constexpr uint32_t EXPONENT = 0x4b000000; /* of 2^23, in whose last byte a code + ZERO comes to lie */
+    constexpr uint32_t ZERO = FORM == AS_Q8 ? 128 : 8;
+    constexpr float OFFSET = 8388608.0f + ZERO;
+    const uint32_t unsigned_codes = FORM == AS_Q8 ? codes ^ 0x80808080 : codes;
     const float x[4] = {gb_float_from_bits(select_bytes<0x7440>(unsigned_codes, EXPONENT)) - OFFSET,
                         gb_float_from_bits(select_bytes<0x7441>(unsigned_codes, EXPONENT)) - OFFSET,
                         gb_float_from_bits(select_bytes<0x7442>(unsigned_codes, EXPONENT)) - OFFSET,
@@ -60,12 +62,35 @@ __device__ static uint2 widen_four(uint32_t codes, float scale) {
     return uint2{pack_bf16(x[0] * scale, x[1] * scale), pack_bf16(x[2] * scale, x[3] * scale)};
 }
 
+/* Where 16 codes of a row lie that a thread widens, number `number` of them: the first byte, the first
+ * element of eight, and that of the other eight. */
+struct sixteen_codes {
+    unsigned byte, element, other;
+};
+
+template <unsigned FORM>
+__device__ static sixteen_codes place_of_sixteen(unsigned number) {
+    const unsigned e = number * 16, of_group = number / 2 * GB_CODE_GROUP + number % 2 * 8;
+    return FORM == AS_Q8 ? sixteen_codes{e, e, e + 8} : sixteen_codes{number * 8, of_group, of_group + 16};
+}
+
+/* They as words of four bytes. */
+template <unsigned FORM>
+__device__ static uint4 load_sixteen(const uint8_t *from) {
+    if constexpr (FORM == AS_Q8)
+        return *reinterpret_cast<const uint4 *>(from);
+    constexpr uint32_t LOWER = 0x0f0f0f0f;
+    const uint2 two = *reinterpret_cast<const uint2 *>(from);
+    return uint4{two.x & LOWER, two.y & LOWER, two.x >> 4 & LOWER, two.y >> 4 & LOWER};
+}
+
 /* The same of a tile of codes, 16 of a row at a time. scales: from a head's codes to their scales. */
-template <unsigned SIZE>
+template <unsigned SIZE, unsigned FORM>
 __device__ static void widen_tile(const head_rows &rows, size_t scales, unsigned tile, const walk &w,
                                   uint16_t (*to)[KEYS * PART]) {
     constexpr unsigned ACROSS = SIZE / 16, AT_ONCE = WARPGROUP / ACROSS, LOADS = 4;
-    const unsigned e = threadIdx.x % ACROSS * 16, first = threadIdx.x / ACROSS, row = tile % rows.capacity;
+    const sixteen_codes mine = place_of_sixteen<FORM>(threadIdx.x % ACROSS);
+    const unsigned first = threadIdx.x / ACROSS, row = tile % rows.capacity;
 #pragma unroll 1
     for (unsigned done = 0; done < KEYS; done += AT_ONCE * LOADS) {
         uint4 codes[LOADS];
@@ -75,20 +100,22 @@ __device__ static void widen_tile(const head_rows &rows, size_t scales, unsigned
             const unsigned key = done + first + i * AT_ONCE;
             const bool is_there = tile + key >= w.first && tile + key < w.end;
             const uint8_t *from = row_of(rows, tile, row, key);
-            codes[i] = is_there ? *reinterpret_cast<const uint4 *>(from + e) : uint4{0, 0, 0, 0};
-            halves[i] = is_there ? *reinterpret_cast<const uint16_t *>(from + scales + e / GB_CODE_GROUP * 2)
-                                 : (uint16_t)0;
+            const uint8_t *scale = from + scales + mine.element / GB_CODE_GROUP * 2;
+            codes[i] = is_there ? load_sixteen<FORM>(from + mine.byte) : uint4{0, 0, 0, 0};
+            halves[i] = is_there ? *reinterpret_cast<const uint16_t *>(scale) : (uint16_t)0;
         }
 #pragma unroll
         for (unsigned i = 0; i < LOADS; i++) {
             const unsigned key = done + first + i * AT_ONCE;
             const float scale = low_half(halves[i]);
-            const uint2 four[4] = {widen_four(codes[i].x, scale), widen_four(codes[i].y, scale),
-                                   widen_four(codes[i].z, scale), widen_four(codes[i].w, scale)};
+            const uint2 four[4] = {widen_four<FORM>(codes[i].x, scale), widen_four<FORM>(codes[i].y, scale),
+                                   widen_four<FORM>(codes[i].z, scale), widen_four<FORM>(codes[i].w, scale)};
 #pragma unroll
-            for (unsigned h = 0; h < 2; h++)
-                *reinterpret_cast<uint4 *>(to[e / PART] + place_in<PART>(key, e % PART + h * 8)) =
+            for (unsigned h = 0; h < 2; h++) {
+                const unsigned e = h ? mine.other : mine.element;
+                *reinterpret_cast<uint4 *>(to[e / PART] + place_in<PART>(key, e % PART)) =
                     uint4{four[2 * h].x, four[2 * h].y, four[2 * h + 1].x, four[2 * h + 1].y};
+            }
         }
     }
 }
@@ -127,7 +154,7 @@ __device__ static void copy_tiles(const attention &a, const walk &w, copy_pipeli
         for (unsigned i = 0; i < 2; i++) {
             pipeline.wait_until_empty();
             if constexpr (HAS_CODES<FORM>) {
-                widen_tile<SIZE>(rows[i], scales, tile, w, shared.stages[pipeline.stage]);
+                widen_tile<SIZE, FORM>(rows[i], scales, tile, w, shared.stages[pipeline.stage]);
                 arrive(&pipeline.full[pipeline.stage]);
             } else {
                 copy_tile<SIZE>(rows[i], tile, w, shared.stages[pipeline.stage]);
@@ -431,6 +458,8 @@ static void launch_size(const attention &a, gb_cuda_launch_list *launches) {
 void gb_cuda::attend_wgmma(const attention &a, gb_cuda_launch_list *launches) {
     if (a.form == AS_Q8)
         launch_size<AS_Q8>(a, launches);
+    else if (a.form == AS_Q4)
+        launch_size<AS_Q4>(a, launches);
     else
         launch_size<AS_BF16>(a, launches);
 }
