@@ -16,6 +16,13 @@ static const attention_case cases[] = {
     {300, 44, 44, 256, 256, 0, 300, GB_F32, 0.06, true, false},
     {1100, 2, 1, 512, 512, 0, 1100, GB_BF16, 0.04, true, false}, /* spans of two rounds */
     {1100, 40, 40, 512, 512, 0, 1100, GB_BF16, 0.04, true, false},
+    /* codes, of few queries of a kv head and of many */
+    {640, 88, 44, 128, 128, 0, 640, GB_Q8, 0.1, true, false},
+    {700, 72, 24, 256, 256, 0, 700, GB_Q8, 0.06, true, false},
+    {700, 120, 24, 256, 256, 300, 310, GB_Q4, 0.06, true, false},
+    {1100, 40, 40, 512, 512, 0, 1100, GB_Q8, 0.04, true, false},
+    {1100, 6, 1, 512, 512, 0, 1100, GB_Q4, 0.04, true, false},
+    {640, 44, 44, 128, 128, 300, 310, GB_Q4, 0.1, true, false},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
@@ -28,28 +35,20 @@ static const attention_case short_cases[CASES] = {
     {80, 44, 44, 256, 256, 0, 80, GB_F32, 0.06, true, false},
     {1100, 2, 1, 512, 512, 0, 1100, GB_BF16, 0.04, true, false},
     {1100, 3, 3, 512, 512, 0, 1100, GB_BF16, 0.04, true, false},
+    {400, 88, 44, 128, 128, 0, 400, GB_Q8, 0.1, true, false},
+    {600, 24, 24, 256, 256, 0, 600, GB_Q8, 0.06, true, false},
+    {360, 120, 24, 256, 256, 300, 310, GB_Q4, 0.06, true, false},
+    {1100, 3, 3, 512, 512, 0, 1100, GB_Q8, 0.04, true, false},
+    {1100, 6, 1, 512, 512, 0, 1100, GB_Q4, 0.04, true, false},
+    {400, 44, 44, 128, 128, 300, 310, GB_Q4, 0.1, true, false},
 };
 
 /* Every slot has all of the case's keys, or values, up to its first position, as a cache has them. */
 static gb_cuda_tensor filled_cache(const attention_case *c, const float *x, size_t size,
                                    const size_t first_of_slot[ATTENTION_SLOTS]) {
-    gb_cuda_tensor cache = {.dtype = c->cache, .rank = 3, .dims = {c->capacity, c->kv_heads, size}};
-    const size_t width = c->kv_heads * size, element = gb_dtype_size(c->cache);
-    cache.slot_bytes = gb_cuda_elements(&cache) * element;
-    uint8_t *host = calloc(ATTENTION_SLOTS, cache.slot_bytes);
-    assert_non_null(host);
+    const gb_cuda_tensor cache = new_cache(c, size);
     for (size_t s = 0; s < ATTENTION_SLOTS; s++)
-        for (size_t n = 0; n < first_of_slot[s]; n++)
-            for (size_t i = 0; i < width; i++) {
-                void *to = host + s * cache.slot_bytes + (n % c->capacity * width + i) * element;
-                const uint16_t rounded = gb_bf16_from_float(x[n * width + i]);
-                if (c->cache == GB_BF16)
-                    memcpy(to, &rounded, element);
-                else
-                    memcpy(to, &x[n * width + i], element);
-            }
-    cache.data = device_copy(host, ATTENTION_SLOTS * cache.slot_bytes);
-    free(host);
+        fill_rows(c, x, size, 0, first_of_slot[s], &cache, s);
     return cache;
 }
 
@@ -67,7 +66,8 @@ static void check_together(const attention_case *c, uint64_t *random) {
         attend(c, &t, caches, (attention_batch){first_of_slot[s], 1, s, 1, false, NULL}, alone);
         assert_memory_equal(together + s * width, alone, width * sizeof *alone);
         for (size_t h = 0; h < c->heads; h += 11)
-            assert_row(c, &t, first_of_slot[s], h, false, alone + h * c->value_size, 2e-5);
+            assert_row(c, &t, first_of_slot[s], h, false, alone + h * c->value_size,
+                       gb_dtype_has_codes(c->cache) ? 4e-5 : 2e-5);
     }
     free_on_device(&caches[0]);
     free_on_device(&caches[1]);

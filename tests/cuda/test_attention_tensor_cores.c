@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Attention on tensor cores, over caches of bfloat16 and float32: prefill and decode are near the sums in
- * double, and have the same bits however a prompt was cut and whoever else is in the batch.
+ * Attention on tensor cores, over caches of bfloat16, float32 and codes: prefill and decode are near the sums
+ * in double, and have the same bits however a prompt was cut and whoever else is in the batch.
  */
 #include "cuda/attention_case.h"
 
@@ -23,15 +23,15 @@ static const attention_case cases[] = {
     {2 * CHUNK + 21, 4, 2, 128, 128, 0, 2 * CHUNK + 30, GB_Q8, 0.1, true, false},
     {2 * CHUNK + 5, 2, 1, 256, 256, 70, 70 + GENERATED, GB_Q8, 0.06, true, false},
     {2 * CHUNK + 108, 3, 1, 512, 512, 0, 2 * CHUNK + 108, GB_Q8, 0.04, true, false},
-    {3 * CHUNK, 10, 2, 256, 256, 100, 100 + CHUNK, GB_Q8, 0.06, true, false},
-    {2 * CHUNK + 21, 4, 2, 128, 128, 0, 2 * CHUNK + 30, GB_Q4, 0.1, true, false},
-    {2 * CHUNK + 5, 2, 1, 256, 256, 70, 70 + GENERATED, GB_Q4, 0.06, true, false},
+    {3 * CHUNK, 10, 1, 256, 256, 100, 100 + CHUNK, GB_Q8, 0.06, true, false},
+    {2 * CHUNK + 21, 8, 1, 128, 128, 0, 2 * CHUNK + 30, GB_Q4, 0.1, true, false},
+    {2 * CHUNK + 5, 6, 1, 256, 256, 70, 70 + GENERATED, GB_Q4, 0.06, true, false},
     {2 * CHUNK + 21, 6, 1, 512, 512, 0, 2 * CHUNK + 21, GB_Q4, 0.04, true, false},
     /* heads of which two are one */
     {2 * CHUNK + 21, 8, 4, 64, 64, 0, 2 * CHUNK + 30, GB_BF16, 0.15, true, false},
     {2 * CHUNK + 5, 16, 2, 64, 64, 70, 70 + CHUNK, GB_BF16, 0.12, true, false},
     {2 * CHUNK + 5, 6, 2, 64, 64, 70, 70 + GENERATED, GB_F32, 0.12, true, false},
-    {2 * CHUNK + 21, 8, 2, 64, 64, 0, 2 * CHUNK + 30, GB_Q8, 0.12, true, false},
+    {2 * CHUNK + 21, 12, 4, 64, 64, 0, 2 * CHUNK + 30, GB_Q8, 0.12, true, false},
     {2 * CHUNK + 21, 8, 4, 64, 64, 0, 2 * CHUNK + 30, GB_Q4, 0.12, true, false},
 };
 

@@ -8,6 +8,7 @@
 
 using namespace gb_cuda;
 
+/* Two for each round on its way, and one for the values in use. */
 enum { MOST_STAGES = 7, LEAST_STAGES = 3 };
 
 template <typename S>
@@ -27,7 +28,7 @@ static constexpr size_t shared_bytes(unsigned stages) {
 }
 
 /* Rounds on their way while another's values are in use. */
-__host__ __device__ static unsigned rounds_ahead(unsigned stages) {
+__device__ static unsigned rounds_ahead(unsigned stages) {
     return (stages - 1) / 2;
 }
 
@@ -45,6 +46,7 @@ template <typename S>
 __device__ static void close_span(const decoding &d, const piece &p, unsigned span, unsigned queries,
                                   unsigned place, const softmax &so_far, progress<S> &at) {
     const softmax of_span = {so_far.largest, query_sum<S>(so_far.sum)};
+    join_halves_of_keys<S>(at.of_span);
     if (span == 0 || p.first > 0) {
         at.all = of_span;
         at.of_all = at.of_span;
@@ -178,17 +180,22 @@ static __global__ void __launch_bounds__(SPAN_THREADS, 2) run_attention_codes(GB
 
 /* ---- Launching ----------------------------------------------------------------------------------------- */
 
-/* Stages that a block has memory for beside another, or else alone; 0: too few. */
+/* How many blocks a multiprocessor has room for, at most two, and the stages of each; none where there is too
+ * little for one. */
+struct code_room {
+    unsigned blocks, stages;
+};
+
 template <typename S>
-static unsigned count_stages() {
+static code_room find_room() {
     constexpr size_t RESERVED = 1024; /* of each block, by the device */
-    for (unsigned together = 2; together > 0; together--) {
-        const size_t most = (most_shared_bytes() + RESERVED) / together - RESERVED;
-        for (unsigned stages = MOST_STAGES; stages >= LEAST_STAGES; stages--)
+    for (unsigned blocks = 2; blocks > 0; blocks--) {
+        const size_t most = (most_shared_bytes() + RESERVED) / blocks - RESERVED;
+        for (unsigned stages = MOST_STAGES; stages >= LEAST_STAGES; stages -= 2)
             if (shared_bytes<S>(stages) <= most)
-                return stages;
+                return code_room{blocks, stages};
     }
-    return 0;
+    return code_room{0, 0};
 }
 
 /* f of how a call's blocks share rounds, as a type. */
@@ -207,16 +214,16 @@ static auto with_shape(const attention &a, F f) {
     return a.form == AS_Q8 ? with_queries<AS_Q8>(a, f) : with_queries<AS_Q4>(a, f);
 }
 
-bool gb_cuda::code_decode_fits(const attention &a) {
+unsigned gb_cuda::code_decode_blocks(const attention &a) {
     attention tiled = a;
     set_tiles(tiled, SPAN_QUERIES);
-    return with_shape(tiled, [](auto shape) { return count_stages<decltype(shape)>() > 0; });
+    return with_shape(tiled, [](auto shape) { return find_room<decltype(shape)>().blocks; });
 }
 
 void gb_cuda::launch_code_decode(decoding d, unsigned blocks, gb_cuda_launch_list *launches) {
     with_shape(d.a, [&](auto shape) {
         using S = decltype(shape);
-        d.stages = count_stages<S>();
+        d.stages = find_room<S>().stages;
         add_launch(launches, "attention_codes", run_attention_codes<S::SIZE, S::FORM, (S::HALVES > 1)>,
                    blocks, SPAN_THREADS, shared_bytes<S>(d.stages), d);
     });

@@ -52,7 +52,8 @@ struct code_round {
 template <bool ARE_SIGNED>
 constexpr float MOST_STEPS = ARE_SIGNED ? 32638.0f : 65534.0f;
 
-/* Steps for one, where the largest of some numbers is so large; none where it is next to nothing. */
+/* Steps for one, where the largest of some numbers is so large, at most 2^126; none where it is next to
+ * nothing. */
 template <bool ARE_SIGNED>
 __device__ inline float per_step_of(float largest) {
     return largest < 0x1p-100f ? 0.0f : approximate_reciprocal(largest) * MOST_STEPS<ARE_SIGNED>;
@@ -112,7 +113,8 @@ __device__ inline product_place place_of_four(unsigned number) {
     return FORM == AS_Q8 ? product_place{number / 2, number % 2} : product_place{number % 4, number / 4};
 }
 
-/* The queries, of which a warp has one. What is no number makes all of a query's scores none. */
+/* The queries, of which a warp has one. What is no number makes all of a query's scores
+ * none. */
 template <typename S>
 __device__ inline void stage_code_queries(const attention &a, const query_tile &t,
                                           code_round<S::SIZE> &shared) {
@@ -131,7 +133,8 @@ __device__ inline void stage_code_queries(const attention &a, const query_tile &
         for (int distance = WARP / 2; distance > 0; distance /= 2)
             largest = largest_or_nan(largest, __shfl_xor_sync(0xffffffffu, largest, distance));
     }
-    const float per_step = per_step_of<true>(largest), all[4] = {per_step, per_step, per_step, per_step};
+    const float per_step = largest < 0x1p-100f ? 0.0f : MOST_STEPS<true> / largest;
+    const float all[4] = {per_step, per_step, per_step, per_step};
     if (lane == 0)
         shared.step[q] = largest * (CODE_STEP<S::FORM> / MOST_STEPS<true>);
 #pragma unroll
@@ -419,19 +422,24 @@ __device__ inline void add_code_values(const uint8_t *rows, const code_weights<S
         add_group_of_values<S>(rows, i, place, weights, sums);
 }
 
+/* The sums of both halves of the keys are added up where a span ends, so that spans are added up alike in a
+ * block and in memory. */
+template <typename S>
+__device__ inline void join_halves_of_keys(code_sums<S> &sums) {
+    if constexpr (S::HALVES > 1)
+#pragma unroll
+        for (unsigned i = 0; i < S::SUMS; i++)
+            sums.y[i] += __shfl_xor_sync(0xffffffffu, sums.y[i], 16);
+}
+
 /* Stores the sums of the first `queries` queries: to [SPAN_QUERIES, SIZE]. */
 template <typename S>
 __device__ inline void store_code_sums(const code_sums<S> &sums, unsigned queries, float4 *to) {
 #pragma unroll
-    for (unsigned i = 0; i < S::SUMS; i += 4) {
-        float y[4];
-#pragma unroll
-        for (unsigned e = 0; e < 4; e++)
-            y[e] = S::HALVES == 1 ? sums.y[i + e]
-                                  : sums.y[i + e] + __shfl_xor_sync(0xffffffffu, sums.y[i + e], 16);
+    for (unsigned i = 0; i < S::SUMS; i += 4)
         if (S::half() == 0 && S::query() < queries)
-            to[(S::query() * S::SIZE + element_of_sums<S>(i / 4)) / 4] = float4{y[0], y[1], y[2], y[3]};
-    }
+            to[(S::query() * S::SIZE + element_of_sums<S>(i / 4)) / 4] =
+                float4{sums.y[i], sums.y[i + 1], sums.y[i + 2], sums.y[i + 3]};
 }
 
 } // namespace gb_cuda

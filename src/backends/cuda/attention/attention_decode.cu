@@ -99,7 +99,7 @@ struct row_stage {
  * close: what is done when its softmax is, by the query's warp. */
 template <unsigned SIZE, unsigned FORM, typename Close>
 __device__ static void attend_round(row_stage<FORM> &ring, row_copies<SIZE, FORM> &copies,
-                                    const own_elements<FORM> &elements, unsigned own, unsigned count,
+                                    const eight<FORM> &elements, unsigned own, unsigned count,
                                     unsigned queries, softmax &so_far, lane_sums<SIZE> &sums,
                                     round_memory<SIZE> &shared, Close close) {
     lane_keys<FORM> keys;
@@ -143,7 +143,7 @@ __device__ static void attend_piece(const decoding &d, const piece &p, const tea
     positions_left left = positions_of(p, KEYS);
     const unsigned queries = count_of(t), place = share.team_with(p.round) * share.across + share.number;
     const bool has_own = d.appends && left.end == p.spans.end;
-    own_elements<FORM> own = {};
+    eight<FORM> own = {};
     if (has_own)
         own = load_own<SIZE, FORM>(d.a, t);
     stage_queries<SIZE>(d.a, t, shared.round);
@@ -204,7 +204,7 @@ static __global__ void __launch_bounds__(SPAN_THREADS, 1) run_attention_decode(G
 /* Teams of as many blocks as the multiprocessors have at a time, but not more than there can be spans. */
 static unsigned count_blocks(const attention &a) {
     const size_t across = a.keys.heads * a.parts, spans = a.tokens * MOST_SPANS;
-    const size_t together = gb_dtype_has_codes(a.keys.dtype) ? 2 : 1;
+    const size_t together = gb_dtype_has_codes(a.keys.dtype) ? code_decode_blocks(a) : 1;
     const size_t most = gb_cuda_find_facts()->multiprocessors * together / across,
                  teams = most > 0 ? most : 1;
     return (unsigned)((spans < teams ? spans : teams) * across);
@@ -247,7 +247,7 @@ static auto with_shape(const attention &a, F f) {
 
 bool gb_cuda::decode_fits(const attention &a) {
     if (gb_dtype_has_codes(a.keys.dtype))
-        return code_decode_fits(a);
+        return code_decode_blocks(a) > 0;
     return with_shape(a, [](auto size, auto form) {
         return count_stages<decltype(size)::value, decltype(form)::value>() > 0;
     });

@@ -73,8 +73,9 @@ __device__ inline void finish(const decoding &d, const query_tile &t, const sums
     }
 }
 
-/* Decode over caches of codes: attention_codes.cu */
-bool code_decode_fits(const attention &a);
+/* Decode over caches of codes, and how many of its blocks a multiprocessor has at a time; 0: none fits.
+ * attention_codes.cu */
+unsigned code_decode_blocks(const attention &a);
 void launch_code_decode(decoding d, unsigned blocks, gb_cuda_launch_list *launches);
 
 } // namespace gb_cuda

@@ -102,10 +102,8 @@ __device__ inline void load_bytes(const uint8_t *rows, unsigned row, unsigned at
         const uint2 two = *reinterpret_cast<const uint2 *>(from);
         to[0] = two.x;
         to[1] = two.y;
-    } else if constexpr (BYTES == 4) {
-        to[0] = *reinterpret_cast<const uint32_t *>(from);
     } else {
-        to[0] = *reinterpret_cast<const uint16_t *>(from);
+        to[0] = *reinterpret_cast<const uint32_t *>(from);
     }
 }
 
@@ -123,11 +121,6 @@ __device__ inline lane_value<SIZE, FORM> load_value(const uint8_t *rows, unsigne
 
 /* ---- The token's own row ------------------------------------------------------------------------------- */
 
-/* A thread's eight elements of the token's own key or value as the caches have them; zeros in threads that
- * have none. */
-template <unsigned FORM>
-using own_elements = eight<FORM>;
-
 template <unsigned SIZE>
 __device__ inline bool has_own_key() {
     return threadIdx.x < SIZE / 8;
@@ -144,9 +137,10 @@ __device__ inline unsigned own_number() {
     return threadIdx.x % (SIZE / 8);
 }
 
+/* As the caches have them. */
 template <unsigned FORM>
-__device__ inline own_elements<FORM> as_cached(const float x[8]) {
-    own_elements<FORM> own = {};
+__device__ inline eight<FORM> as_cached(const float x[8]) {
+    eight<FORM> own = {};
     if constexpr (FORM == AS_TWO_TERMS) {
         for (unsigned i = 0; i < 2; i++)
             own.words[i] = uint4{gb_float_bits(x[4 * i]), gb_float_bits(x[4 * i + 1]),
@@ -158,10 +152,11 @@ __device__ inline own_elements<FORM> as_cached(const float x[8]) {
     return own;
 }
 
+/* A thread's eight elements of the token's own key or value; zeros in threads that have none. */
 template <unsigned SIZE, unsigned FORM>
-__device__ inline own_elements<FORM> load_own(const attention &a, const query_tile &t) {
+__device__ inline eight<FORM> load_own(const attention &a, const query_tile &t) {
     if (threadIdx.x >= 2 * SIZE / 8)
-        return own_elements<FORM>{};
+        return eight<FORM>{};
     const float4 *four = reinterpret_cast<const float4 *>(has_own_key<SIZE>() ? a.key : a.value) +
                          ((t.first * a.keys.heads + t.kv_head) * (SIZE / 8) + own_number<SIZE>()) * 2;
     const float4 first = four[0], second = four[1];
@@ -171,19 +166,19 @@ __device__ inline own_elements<FORM> load_own(const attention &a, const query_ti
 
 /* They go to the caches, */
 template <unsigned SIZE, unsigned FORM>
-__device__ inline void append_own(const attention &a, const query_tile &t, const own_elements<FORM> &own) {
+__device__ inline void append_own(const attention &a, const query_tile &t, const eight<FORM> &own) {
     if (threadIdx.x >= 2 * SIZE / 8)
         return;
     const cache &c = has_own_key<SIZE>() ? a.keys : a.values;
     const size_t row = (size_t)a.positions[t.first] % c.capacity;
     uint8_t *head = c.data + (size_t)a.slots[t.first] * c.slot_bytes + row * row_bytes(c) +
                     t.kv_head * STAGED_BYTES<SIZE, FORM>;
-    reinterpret_cast<own_elements<FORM> *>(head)[own_number<SIZE>()] = own;
+    reinterpret_cast<eight<FORM> *>(head)[own_number<SIZE>()] = own;
 }
 
 /* and to a stage's row. */
 template <unsigned SIZE, unsigned FORM>
-__device__ inline void store_own(uint8_t *rows, unsigned row, bool is_key, const own_elements<FORM> &own) {
+__device__ inline void store_own(uint8_t *rows, unsigned row, bool is_key, const eight<FORM> &own) {
     store_eight<SIZE, FORM>(rows, row, own_number<SIZE>(), is_key, own);
 }
 
@@ -200,7 +195,7 @@ struct row_copies {
     unsigned stage;               /* the next one */
     bool are_values;
     unsigned stride;           /* bytes from a row of the cache to the next one */
-    unsigned mine, of_scale;   /* from a round's first row to the thread's bytes, and to its scales */
+    unsigned mine;             /* from a round's first row to the thread's bytes */
     unsigned of_key, of_value; /* where in a stage those of its first row lie */
 
     __device__ explicit row_copies(const block_work &of)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Attention of prefill over caches of bfloat16 or 8-bit codes on Hopper: as attention_prefill.cu, with
+ * Attention of prefill over caches of bfloat16 or codes on Hopper: as attention_prefill.cu, with
  * products of warpgroups (wgmma), two of which multiply while a third copies tiles of keys and values ahead
  * (Shah et al., FlashAttention-3, 2024). Either has 64 queries; of heads of 512 both have the same, and each
  * scores half of a tile's keys and has half of the elements.
