@@ -201,9 +201,8 @@ static code_room find_room() {
 /* f of how a call's blocks share rounds, as a type. */
 template <unsigned FORM, bool ARE_FEW, typename F>
 static auto with_size(const attention &a, F f) {
-    return a.keys.size == 128   ? f(code_shape<128, FORM, ARE_FEW>())
-           : a.keys.size == 256 ? f(code_shape<256, FORM, ARE_FEW>())
-                                : f(code_shape<512, FORM, ARE_FEW>());
+    return with_head_size(a,
+                          [&](auto size) { return f(code_shape<decltype(size)::value, FORM, ARE_FEW>()); });
 }
 template <unsigned FORM, typename F>
 static auto with_queries(const attention &a, F f) {

@@ -47,8 +47,8 @@ struct code_round {
 
 /* ---- Numbers of 16 bits -------------------------------------------------------------------------------- */
 
-/* The largest number that is two bytes, the lower one unsigned or signed as the higher one is, less what a
- * reciprocal may be off by. */
+/* The largest number that two bytes make, both signed or both unsigned, less what a reciprocal may be off by.
+ */
 template <bool ARE_SIGNED>
 constexpr float MOST_STEPS = ARE_SIGNED ? 32638.0f : 65534.0f;
 
@@ -61,11 +61,11 @@ __device__ inline float per_step_of(float largest) {
 
 /* The high bytes of four numbers, in steps and rounded, and the low ones. */
 template <bool ARE_SIGNED>
-__device__ inline uint2 split_steps(const float x[4], const float per_step[4]) {
+__device__ inline uint2 split_steps(const float x[4], float per_step) {
     uint32_t low[4], high[4];
 #pragma unroll
     for (unsigned i = 0; i < 4; i++) {
-        low[i] = gb_float_bits(fmaf(x[i], per_step[i], 0x1.8p+23f)); /* in the lower half of the bits */
+        low[i] = gb_float_bits(fmaf(x[i], per_step, 0x1.8p+23f)); /* in the lower half of the bits */
         high[i] = low[i] + (ARE_SIGNED ? 128 : 0);
     }
     return uint2{
@@ -113,15 +113,14 @@ __device__ inline product_place place_of_four(unsigned number) {
     return FORM == AS_Q8 ? product_place{number / 2, number % 2} : product_place{number % 4, number / 4};
 }
 
-/* The queries, of which a warp has one. What is no number makes all of a query's scores
- * none. */
+/* The queries, of which a warp has one. What is not finite leaves a query no finite score. */
 template <typename S>
 __device__ inline void stage_code_queries(const attention &a, const query_tile &t,
                                           code_round<S::SIZE> &shared) {
     constexpr unsigned TIMES = S::SIZE > 256 ? S::SIZE / 256 : 1;
     const unsigned q = threadIdx.x / WARP, lane = threadIdx.x % WARP;
     float x[TIMES][8] = {}, largest = 0;
-    if (S::SIZE > 256 || q < count_of(t)) {
+    if (S::SIZE > 256 || q < count_of(t)) { /* heads of 512 were measured without the branch */
 #pragma unroll
         for (unsigned i = 0; i < TIMES; i++) {
             load_query<S::SIZE>(a, t, q, i * WARP + lane, x[i]);
@@ -134,7 +133,6 @@ __device__ inline void stage_code_queries(const attention &a, const query_tile &
             largest = largest_or_nan(largest, __shfl_xor_sync(0xffffffffu, largest, distance));
     }
     const float per_step = largest < 0x1p-100f ? 0.0f : MOST_STEPS<true> / largest;
-    const float all[4] = {per_step, per_step, per_step, per_step};
     if (lane == 0)
         shared.step[q] = largest * (CODE_STEP<S::FORM> / MOST_STEPS<true>);
 #pragma unroll
@@ -145,7 +143,7 @@ __device__ inline void stage_code_queries(const attention &a, const query_tile &
             const product_place place = place_of_four<S::FORM>(number % 4 * 2 + h);
             if (S::SIZE / 8 >= WARP || number < S::SIZE / 8)
                 reinterpret_cast<uint2 *>(&shared.query[number / 4][q * 4 + place.lane])[place.half] =
-                    split_steps<true>(x[i] + 4 * h, all);
+                    split_steps<true>(x[i] + 4 * h, per_step);
         }
 }
 
@@ -276,8 +274,7 @@ __device__ inline code_weights<S> weigh_codes(const code_round<S::SIZE> &shared,
     return weights;
 }
 
-/* Whether they have signs where they count for a group of values: as scales have, which of 8-bit codes are
- * none. */
+/* Whether weights times scales have signs: scales of 4-bit codes have some, those of 8-bit codes none. */
 template <typename S>
 constexpr bool HAS_SIGNS = S::FORM == AS_Q4;
 
@@ -293,21 +290,20 @@ template <typename S>
 __device__ inline group_weights<S> weights_of_group(const uint8_t *rows, unsigned group,
                                                     const code_weights<S> &weights) {
     group_weights<S> found;
-    float scales[S::OF_LANE], largest = 0;
+    float products[S::OF_LANE], largest = 0;
 #pragma unroll
     for (unsigned i = 0; i < S::OF_LANE; i++) {
         const uint8_t *scale = rows + place_of_scales<S::SIZE, S::FORM>(S::key(i)) + group * 2;
-        scales[i] = weights.of[i] * low_half(*reinterpret_cast<const uint16_t *>(scale));
-        largest = largest_or_nan(largest, fabsf(scales[i]));
+        products[i] = weights.of[i] * low_half(*reinterpret_cast<const uint16_t *>(scale));
+        largest = largest_or_nan(largest, fabsf(products[i]));
     }
     largest = largest_or_nan(largest, __shfl_xor_sync(0xffffffffu, largest, 1));
     largest = largest_or_nan(largest, __shfl_xor_sync(0xffffffffu, largest, 2));
-    const float per_step = per_step_of<HAS_SIGNS<S>>(largest),
-                all[4] = {per_step, per_step, per_step, per_step};
+    const float per_step = per_step_of<HAS_SIGNS<S>>(largest);
     found.step = largest * (CODE_STEP<S::FORM> / MOST_STEPS<HAS_SIGNS<S>>);
 #pragma unroll
     for (unsigned b = 0; b < S::BLOCKS; b++) {
-        const uint2 bytes = split_steps<HAS_SIGNS<S>>(scales + 4 * b, all), none = {0, 0};
+        const uint2 bytes = split_steps<HAS_SIGNS<S>>(products + 4 * b, per_step), none = {0, 0};
         found.blocks[b] = S::HALVES == 1 || S::half() == 0 ? bytes : none;
         if constexpr (S::HALVES > 1)
             found.blocks[S::BLOCKS + b] = S::half() == 1 ? bytes : none;

@@ -238,9 +238,7 @@ static unsigned count_stages() {
 template <typename F>
 static auto with_shape(const attention &a, F f) {
     const auto with_form = [&](auto form) {
-        return a.keys.size == 128   ? f(fixed<128>(), form)
-               : a.keys.size == 256 ? f(fixed<256>(), form)
-                                    : f(fixed<512>(), form);
+        return with_head_size(a, [&](auto size) { return f(size, form); });
     };
     return a.form == AS_TWO_TERMS ? with_form(fixed<AS_TWO_TERMS>()) : with_form(fixed<AS_BF16>());
 }

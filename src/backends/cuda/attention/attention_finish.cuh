@@ -73,6 +73,12 @@ __device__ inline void finish(const decoding &d, const query_tile &t, const sums
     }
 }
 
+/* f of the size of the call's heads, as a type. */
+template <typename F>
+auto with_head_size(const attention &a, F f) {
+    return a.keys.size == 128 ? f(fixed<128>()) : a.keys.size == 256 ? f(fixed<256>()) : f(fixed<512>());
+}
+
 /* Decode over caches of codes, and how many of its blocks a multiprocessor has at a time; 0: none fits.
  * attention_codes.cu */
 unsigned code_decode_blocks(const attention &a);
