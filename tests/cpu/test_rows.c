@@ -20,8 +20,10 @@ static void rms_norm(void **unused) {
         gb_cpu_tensor weight = random_tensor(&state, dtypes[round % 3], 1, size, 1, 1);
         bool weighted = round % 4 != 0;
         double offset = round % 5 == 0 ? 1 : 0;
-        node.attributes[1] = gb_float(GB_ATTRIBUTE_WEIGHT_OFFSET, offset);
-        node.attribute_count = offset > 0 ? 2 : 1;
+        const double scale = round % 7 == 0 ? 0.375 : 1;
+        node.attributes[1] = gb_float(GB_ATTRIBUTE_SCALE, scale);
+        node.attributes[2] = gb_float(GB_ATTRIBUTE_WEIGHT_OFFSET, offset);
+        node.attribute_count = offset > 0 ? 3 : scale != 1 ? 2 : 1;
         gb_kernel_call call = {&node, {&x, weighted ? &weight : NULL}, {&y}, NULL, GB_SPLIT_OWN, NULL, NULL,
                                NULL};
         check_kernel(gb_kernel_rms_norm, &call);
@@ -30,7 +32,7 @@ static void rms_norm(void **unused) {
             for (size_t d = 0; d < size; d++)
                 sum += pow((double)element(&x, r * size + d), 2);
             for (size_t d = 0; d < size; d++) {
-                double expected = element(&x, r * size + d) / sqrt(sum / (double)size + 1e-6) *
+                double expected = scale * element(&x, r * size + d) / sqrt(sum / (double)size + 1e-6) *
                                   (weighted ? offset + (double)element(&weight, d) : 1);
                 assert_near(element(&y, r * size + d), expected, 2e-6 * (1 + fabs(expected)), "rms_norm");
             }

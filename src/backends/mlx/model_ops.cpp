@@ -140,11 +140,16 @@ static operation normalize(const gb_node &node, weights &from, double epsilon,
 }
 
 static operation rms_norm(const gb_node &node, weights &from) {
-    std::optional<mx::array> weight;
+    const double scale = attribute(node, GB_ATTRIBUTE_SCALE);
+    std::optional<mx::array> factor;
     if (node.operand_count > 1)
-        weight = evaluated(
-            mx::add(from.numbers_of(node.operands[1]), number(attribute(node, GB_ATTRIBUTE_WEIGHT_OFFSET))));
-    return normalize(node, from, attribute(node, GB_ATTRIBUTE_EPSILON), weight);
+        factor =
+            mx::add(from.numbers_of(node.operands[1]), number(attribute(node, GB_ATTRIBUTE_WEIGHT_OFFSET)));
+    else if (scale != 1)
+        factor = mx::ones({static_cast<int>(row_length(node, from))}, mx::float32);
+    if (factor)
+        factor = evaluated(scale != 1 ? mx::multiply(*factor, number(scale)) : *factor);
+    return normalize(node, from, attribute(node, GB_ATTRIBUTE_EPSILON), factor);
 }
 
 /* The sum in place of the mean: 1 / sqrt(sum + epsilon) = 1 / sqrt(mean + epsilon / D) / sqrt(D). */

@@ -30,11 +30,11 @@
 static gb_ref all_layer_inputs(const gb_gemma4_graph *model, const gb_scope *scope, gb_ref tokens, gb_ref x) {
     const gb_gemma4_config *config = model->config;
     const int64_t width = config->input_layers * config->input_size;
-    const float half_root = (float)sqrt(0.5);
+    const float half_root = (float)sqrt(0.5), inverse_root = (float)(1 / sqrt((double)config->hidden_size));
     gb_ref table = gb_table(scope, "embed_tokens_per_layer.weight", config->input_rows, width);
     gb_ref looked_up = gb_embedding(scope, table, tokens, sqrt((double)config->input_size));
     gb_ref projected = gb_linear(scope, "per_layer_model_projection.weight", x, width);
-    projected = gb_node2(scope, GB_OP_SCALE, projected, model->inverse_root);
+    projected = gb_node2(scope, GB_OP_SCALE, projected, gb_values(scope, "inverse_root", &inverse_root, 1));
     projected = gb_split_heads(scope, projected, config->input_layers);
     projected = gb_rms_norm(scope, "per_layer_projection_norm.weight", projected, config->rms_norm_eps);
     projected = gb_node1(scope, GB_OP_MERGE_HEADS, projected);
@@ -84,14 +84,10 @@ static gumbel_status build_graph(const gb_gemma4_config *config, const gb_model_
     gb_gemma4_graph model = {
         .config = config,
         .context = graph.context,
-        .inverse_root = GB_NO_VALUE,
         .layer_inputs = GB_NO_VALUE,
         .rotary = {[GB_GEMMA4_SLIDING] = gb_gemma4_rotary(&graph.scope, "", config, GB_GEMMA4_SLIDING),
                    [GB_GEMMA4_FULL] = gb_gemma4_rotary(&graph.scope, "", config, GB_GEMMA4_FULL)},
     };
-    const float root = (float)(1 / sqrt((double)config->hidden_size));
-    if (config->has_experts || config->input_size > 0)
-        model.inverse_root = gb_values(&graph.scope, "inverse_root", &root, 1);
     return gb_end_text_graph(&graph, forward(&model, &graph.scope, &graph.head, options->keep_hidden),
                              options, error);
 }

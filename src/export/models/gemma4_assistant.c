@@ -106,10 +106,8 @@ static gb_cached_keys keys_of(const pair *both, gb_gemma4_kind kind) {
 }
 
 static void begin_layers(pair *both, const gb_gemma4_config *own) {
-    both->layers = (gb_gemma4_graph){.config = own,
-                                     .context = both->graph.context,
-                                     .inverse_root = GB_NO_VALUE,
-                                     .layer_inputs = GB_NO_VALUE};
+    both->layers =
+        (gb_gemma4_graph){.config = own, .context = both->graph.context, .layer_inputs = GB_NO_VALUE};
     for (int kind = 0; kind < GB_GEMMA4_KINDS; kind++) {
         both->layers.rotary[kind] = gb_gemma4_rotary(&both->root, PREFIX, own, (gb_gemma4_kind)kind);
         if (gb_gemma4_find_layer(own, (gb_gemma4_kind)kind))

@@ -4,6 +4,7 @@
 #include "export/nn/layers.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 /* Keys and values of a layer that has its own. */
@@ -51,8 +52,8 @@ static gb_routes route(const gb_gemma4_graph *model, const gb_scope *scope, gb_r
     const gb_gemma4_config *config = model->config;
     const gb_experts *experts = &config->experts;
     gb_scope router = gb_scope_in(scope, "router.");
-    gb_ref x = gb_rms_norm(&router, "scale", h, config->rms_norm_eps);
-    x = gb_node2(&router, GB_OP_SCALE, x, model->inverse_root);
+    const double inverse_root = 1 / sqrt((double)config->hidden_size);
+    gb_ref x = gb_rms_norm_times(&router, "scale", h, config->rms_norm_eps, inverse_root);
     gb_routes routes = gb_route(&router, experts, gb_gate(&router, "proj.weight", x, experts->count));
     /* Each weight as a row of one element, times the 1 x 1 matrix of its expert. */
     const int64_t dims[] = {experts->count, 1, 1};

@@ -16,7 +16,6 @@ typedef struct gb_gemma4_graph {
     gb_context context;
     gb_rotary rotary[GB_GEMMA4_KINDS];
     gb_cached_keys keys[GB_GEMMA4_KINDS]; /* of the last layer of a kind; of an assistant: of its model's */
-    gb_ref inverse_root;                  /* 1 / sqrt(hidden_size); or none: there is nothing that needs it */
     gb_ref layer_inputs;                  /* f32[N, input_layers * input_size], or none */
 } gb_gemma4_graph;
 

@@ -59,6 +59,13 @@ gb_ref gb_rms_norm(const gb_scope *scope, const char *name, gb_ref x, double eps
                         gb_float(GB_ATTRIBUTE_EPSILON, epsilon));
 }
 
+gb_ref gb_rms_norm_times(const gb_scope *scope, const char *name, gb_ref x, double epsilon, double scale) {
+    const gb_ref operands[] = {x, gb_gain(scope, name, width(scope, x))};
+    const gb_attribute attributes[] = {gb_float(GB_ATTRIBUTE_EPSILON, epsilon),
+                                       gb_float(GB_ATTRIBUTE_SCALE, scale)};
+    return gb_build_op(scope->builder, GB_OP_RMS_NORM, operands, 2, attributes, 2);
+}
+
 gb_ref gb_rms_norm_from_one(const gb_scope *scope, const char *name, gb_ref x, double epsilon) {
     const int64_t size = width(scope, x);
     const gb_ref operands[] = {x, gb_weight(scope, name, 1, &size, gb_random_difference())};

@@ -37,6 +37,9 @@ gb_ref gb_head(const gb_scope *scope, const gb_scope *head, gb_ref x, gb_ref tab
 /* x / rms(x) * w with w = name [size]; size is x's last dim. (RMSNorm: Zhang and Sennrich, 2019) */
 gb_ref gb_rms_norm(const gb_scope *scope, const char *name, gb_ref x, double epsilon);
 
+/* The same times scale. */
+gb_ref gb_rms_norm_times(const gb_scope *scope, const char *name, gb_ref x, double epsilon, double scale);
+
 /* x / rms(x) * (1 + w): the weight is kept as its difference from 1. */
 gb_ref gb_rms_norm_from_one(const gb_scope *scope, const char *name, gb_ref x, double epsilon);
 

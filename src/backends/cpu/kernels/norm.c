@@ -14,10 +14,11 @@ void gb_kernel_rms_norm(const gb_kernel_call *call, const gb_worker *worker) {
     const gb_cpu_tensor *x = call->operands[0], *weight = call->operands[1], *y = call->results[0];
     size_t size = x->dims[x->rank - 1];
     float epsilon = (float)gb_node_float(call->node, GB_ATTRIBUTE_EPSILON);
+    float scale = (float)gb_node_float(call->node, GB_ATTRIBUTE_SCALE);
     float weight_offset = (float)gb_node_float(call->node, GB_ATTRIBUTE_WEIGHT_OFFSET);
     gb_share share = rows_of(call, worker);
     for (size_t r = share.first; r < share.end; r++)
-        call->vector->rms_norm(gb_floats(x) + r * size, size, epsilon, weight ? weight->data : NULL,
+        call->vector->rms_norm(gb_floats(x) + r * size, size, epsilon, scale, weight ? weight->data : NULL,
                                weight ? weight->dtype : GB_F32, weight_offset, (float *)y->data + r * size);
 }
 

@@ -70,7 +70,7 @@ inline normalization normalization_of(const gb_cuda_call *call) {
     n.dtype = n.weight ? weight->dtype : GB_F32;
     n.share = is_mean ? 1.0f / (float)n.size : 1.0f;
     n.epsilon = (float)gb_node_float(call->node, GB_ATTRIBUTE_EPSILON);
-    n.scale = is_mean ? 1.0f : (float)gb_node_float(call->node, GB_ATTRIBUTE_SCALE);
+    n.scale = (float)gb_node_float(call->node, GB_ATTRIBUTE_SCALE);
     n.weight_offset = is_mean ? (float)gb_node_float(call->node, GB_ATTRIBUTE_WEIGHT_OFFSET) : 0.0f;
     return n;
 }

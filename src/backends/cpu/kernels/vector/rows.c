@@ -31,9 +31,9 @@ GB_INLINE void multiply_weight(const void *weight, gb_dtype dtype, float offset,
 }
 
 /* Root mean square layer normalization (Zhang and Sennrich, 2019). */
-void GB_FOR_ISA(gb_rms_norm)(const float *x, size_t count, float epsilon, const void *weight,
+void GB_FOR_ISA(gb_rms_norm)(const float *x, size_t count, float epsilon, float scale, const void *weight,
                              gb_dtype weight_dtype, float weight_offset, float *y) {
-    float factor = 1.0f / sqrtf(sum_of_squares(x, count) / (float)count + epsilon);
+    float factor = scale / sqrtf(sum_of_squares(x, count) / (float)count + epsilon);
     for (size_t i = 0; i < count; i++)
         y[i] = x[i] * factor;
     if (!weight)

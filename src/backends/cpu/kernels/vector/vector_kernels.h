@@ -252,10 +252,10 @@ typedef struct gb_vector_kernels {
      * bytes. */
     void (*delta)(const gb_delta *delta, size_t first, size_t end, void *scratch);
 
-    /* y = x * (1 / sqrt(sum of squares / count + epsilon)) * (weight_offset + weight); weight may be NULL
+    /* y = x * (scale / sqrt(sum of squares / count + epsilon)) * (weight_offset + weight); weight may be NULL
      * (the last factor is 1). */
-    void (*rms_norm)(const float *x, size_t count, float epsilon, const void *weight, gb_dtype weight_dtype,
-                     float weight_offset, float *y);
+    void (*rms_norm)(const float *x, size_t count, float epsilon, float scale, const void *weight,
+                     gb_dtype weight_dtype, float weight_offset, float *y);
 
     /* y = x * (scale / sqrt(sum of squares + epsilon)) */
     void (*l2_normalize)(const float *x, size_t count, float epsilon, float scale, float *y);

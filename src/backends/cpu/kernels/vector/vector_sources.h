@@ -49,7 +49,7 @@ void GB_FOR_ISA(gb_attend)(const gb_attend *attend, void *scratch);
 void GB_FOR_ISA(gb_attend_many)(const gb_attend *attend, void *scratch);
 void GB_FOR_ISA(gb_store_codes)(const float *x, size_t count, gb_dtype dtype, uint32_t rotation, void *row);
 void GB_FOR_ISA(gb_rotate)(const gb_rotation *rotation);
-void GB_FOR_ISA(gb_rms_norm)(const float *x, size_t count, float epsilon, const void *weight,
+void GB_FOR_ISA(gb_rms_norm)(const float *x, size_t count, float epsilon, float scale, const void *weight,
                              gb_dtype weight_dtype, float weight_offset, float *y);
 void GB_FOR_ISA(gb_l2_normalize)(const float *x, size_t count, float epsilon, float scale, float *y);
 void GB_FOR_ISA(gb_conv)(const gb_conv *conv, size_t first, size_t end, void *scratch);
