@@ -165,7 +165,10 @@ static void chooses_the_largest(void **state) {
 /* ---- All steps ----------------------------------------------------------------------------------------- */
 
 /* What differs from Qwen3.5's: a shared expert or the residual that a model lacks, and what others have. */
-enum { NOT_SHARED = 1, NO_RESIDUAL = 2, SCALED = 4, GELU = 8, NOT_ROTATED = 16 };
+enum { NOT_SHARED = 1, NO_RESIDUAL = 2, SCALED = 4, GELU = 8, NOT_ROTATED = 16, CLAMPED = 32, BIASED = 64 };
+
+/* An expert of more inner values has several warps in the second launch, of one token. */
+enum { MOST_NARROW = 1024 };
 
 typedef struct mixture {
     const gb_format *format, *of_down;
@@ -224,6 +227,13 @@ static const mixture exact_mixtures[] = {
     /* The last tiles of rows and of columns have zeros. */
     {&exact_32, &exact_32, 7, 3, 256, 192, NOT_SHARED | NO_RESIDUAL | SCALED | GELU},
     {&exact_64, &exact_64, 5, 2, 128, 704, NOT_SHARED},
+    {&exact_32, &exact_64, 5, 2, 160, 192, NOT_SHARED | CLAMPED},
+    {&exact_64, &exact_32, 9, 8, 128, 160, NOT_SHARED | CLAMPED | BIASED},
+    /* Wide experts; the last one is gpt-oss'. */
+    {&exact_32, &exact_32, 5, 4, 320, 1056, NOT_SHARED | CLAMPED | BIASED},
+    {&exact_128, &exact_128, 3, 2, 384, 3072, NOT_SHARED},
+    {&exact_64, &exact_64, 3, 3, 128, 1152, 0},
+    {&exact_32, &exact_32, 6, 4, 2880, 2880, NOT_SHARED | CLAMPED | BIASED},
 };
 
 static bool is_exact(const mixture *c) {
@@ -236,6 +246,10 @@ static bool has_part(const mixture *c, int part) {
         return (c->traits & SCALED) != 0;
     if (part == GB_EXPERTS_RESULT)
         return !(c->traits & NO_RESIDUAL);
+    if (part == GB_EXPERTS_GATE_BIASED || part == GB_EXPERTS_UP_BIASED || part == GB_EXPERTS_DOWN_BIASED)
+        return (c->traits & BIASED) != 0;
+    if (part == GB_EXPERTS_ACTIVATION)
+        return !(c->traits & CLAMPED);
     const bool is_shared = part == GB_EXPERTS_SHARED_GATE || part == GB_EXPERTS_SHARED_UP ||
                            (part >= GB_EXPERTS_SHARED_ACTIVATION && part <= GB_EXPERTS_BOTH);
     return !is_shared || !(c->traits & NOT_SHARED);
@@ -298,7 +312,7 @@ static gb_cuda_tensor new_rows(size_t rows, size_t width, uint64_t *random) {
 /* What the steps take. */
 typedef struct inputs {
     gb_cuda_tensor scales, x, residual, router, shared_router, gate_up, down, shared_gate, shared_up,
-        shared_down;
+        shared_down, gate_bias, up_bias, down_bias;
 } inputs;
 
 static inputs new_inputs(const mixture *c) {
@@ -314,12 +328,17 @@ static inputs new_inputs(const mixture *c) {
         .shared_gate = new_weight(c->format, 0, c->size, c->hidden, &random),
         .shared_up = new_weight(c->format, 0, c->size, c->hidden, &random),
         .shared_down = new_weight(c->of_down, 0, c->hidden, c->size, &random),
+        .gate_bias = new_rows(c->experts, c->size, &random),
+        .up_bias = new_rows(c->experts, c->size, &random),
+        .down_bias = new_rows(c->experts, c->hidden, &random),
     };
 }
 
 static void free_inputs(const inputs *i) {
-    const gb_cuda_tensor *all[] = {&i->scales,  &i->x,    &i->residual,    &i->router,    &i->shared_router,
-                                   &i->gate_up, &i->down, &i->shared_gate, &i->shared_up, &i->shared_down};
+    const gb_cuda_tensor *all[] = {&i->scales,        &i->x,           &i->residual,  &i->router,
+                                   &i->shared_router, &i->gate_up,     &i->down,      &i->shared_gate,
+                                   &i->shared_up,     &i->shared_down, &i->gate_bias, &i->up_bias,
+                                   &i->down_bias};
     for (size_t t = 0; t < sizeof all / sizeof *all; t++)
         free_on_device(all[t]);
 }
@@ -342,9 +361,12 @@ static const op_launch alone[GB_EXPERTS_PARTS] = {
     [GB_EXPERTS_GATE_UP] = launch_expert_linear,
     [GB_EXPERTS_GATE] = gb_cuda_slice,
     [GB_EXPERTS_UP] = gb_cuda_slice,
+    [GB_EXPERTS_GATE_BIASED] = gb_cuda_add_expert_bias,
+    [GB_EXPERTS_UP_BIASED] = gb_cuda_add_expert_bias,
     [GB_EXPERTS_ACTIVATION] = gb_cuda_silu,
     [GB_EXPERTS_INNER] = gb_cuda_multiply,
     [GB_EXPERTS_DOWN] = launch_expert_linear,
+    [GB_EXPERTS_DOWN_BIASED] = gb_cuda_add_expert_bias,
     [GB_EXPERTS_COMBINE] = gb_cuda_combine_experts,
     [GB_EXPERTS_SHARED_ACTIVATION] = gb_cuda_silu,
     [GB_EXPERTS_SHARED_INNER] = gb_cuda_multiply,
@@ -365,10 +387,13 @@ static gb_cuda_tensor result_of(const mixture *c, int step, size_t tokens) {
         return device_tensor(GB_F32, NULL, 3, tokens, c->choices, 2 * c->size);
     case GB_EXPERTS_GATE:
     case GB_EXPERTS_UP:
+    case GB_EXPERTS_GATE_BIASED:
+    case GB_EXPERTS_UP_BIASED:
     case GB_EXPERTS_ACTIVATION:
     case GB_EXPERTS_INNER:
         return device_tensor(GB_F32, NULL, 3, tokens, c->choices, c->size);
     case GB_EXPERTS_DOWN:
+    case GB_EXPERTS_DOWN_BIASED:
         return device_tensor(GB_F32, NULL, 3, tokens, c->choices, c->hidden);
     case GB_EXPERTS_SHARED_GATE:
     case GB_EXPERTS_SHARED_UP:
@@ -383,6 +408,8 @@ static gb_cuda_tensor result_of(const mixture *c, int step, size_t tokens) {
 }
 
 static op_launch launch_alone(const gb_cuda_call *call, int part) {
+    if (call->node->op == GB_OP_CLAMPED_SWIGLU)
+        return gb_cuda_clamped_swiglu;
     return call->node->op == GB_OP_GELU_TANH ? gb_cuda_gelu_tanh : alone[part];
 }
 
@@ -442,6 +469,11 @@ static bool mix(const mixture *c, const inputs *in, size_t first, size_t tokens,
     for (int i = 0; i < 2; i++)
         nodes[i ? GB_EXPERTS_ACTIVATION : GB_EXPERTS_SHARED_ACTIVATION].op =
             c->traits & GELU ? GB_OP_GELU_TANH : GB_OP_SILU;
+    if (c->traits & CLAMPED)
+        nodes[GB_EXPERTS_INNER] =
+            (gb_node){.op = GB_OP_CLAMPED_SWIGLU,
+                      .attribute_count = 2,
+                      .attributes = {gb_float(GB_ATTRIBUTE_ALPHA, 1.702), gb_float(GB_ATTRIBUTE_LIMIT, 0.5)}};
     name_products(c, nodes);
     gb_cuda_tensor x = rows_from(&in->x, first, tokens), residual = rows_from(&in->residual, first, tokens),
                    r[GB_EXPERTS_PARTS], weights = device_tensor(GB_F32, NULL, 2, tokens, c->choices, 1),
@@ -460,6 +492,10 @@ static bool mix(const mixture *c, const inputs *in, size_t first, size_t tokens,
     plain.rank = scales.rank = 3;
     plain.dims[2] = scales.dims[2] = 1;
     scaled.rank = 2;
+    const bool is_biased = (c->traits & BIASED) != 0;
+    const int gate = is_biased             ? GB_EXPERTS_GATE_BIASED
+                     : c->traits & CLAMPED ? GB_EXPERTS_GATE
+                                           : GB_EXPERTS_ACTIVATION;
     const gb_cuda_tensor *operands[GB_EXPERTS_PARTS][3] = {
         [GB_EXPERTS_SHARED_GATE] = {&x, &in->shared_gate},
         [GB_EXPERTS_SHARED_UP] = {&x, &in->shared_up},
@@ -468,10 +504,14 @@ static bool mix(const mixture *c, const inputs *in, size_t first, size_t tokens,
         [GB_EXPERTS_GATE_UP] = {&x, &in->gate_up, &r[GB_EXPERTS_ROUTE]},
         [GB_EXPERTS_GATE] = {&r[GB_EXPERTS_GATE_UP]},
         [GB_EXPERTS_UP] = {&r[GB_EXPERTS_GATE_UP]},
+        [GB_EXPERTS_GATE_BIASED] = {&r[GB_EXPERTS_GATE], &in->gate_bias, &r[GB_EXPERTS_ROUTE]},
+        [GB_EXPERTS_UP_BIASED] = {&r[GB_EXPERTS_UP], &in->up_bias, &r[GB_EXPERTS_ROUTE]},
         [GB_EXPERTS_ACTIVATION] = {&r[GB_EXPERTS_GATE]},
-        [GB_EXPERTS_INNER] = {&r[GB_EXPERTS_ACTIVATION], &r[GB_EXPERTS_UP]},
+        [GB_EXPERTS_INNER] = {&r[gate], &r[is_biased ? GB_EXPERTS_UP_BIASED : GB_EXPERTS_UP]},
         [GB_EXPERTS_DOWN] = {&r[GB_EXPERTS_INNER], &in->down, &r[GB_EXPERTS_ROUTE]},
-        [GB_EXPERTS_COMBINE] = {&r[GB_EXPERTS_DOWN], has_part(c, GB_EXPERTS_WEIGHTS) ? &scaled : &weights},
+        [GB_EXPERTS_DOWN_BIASED] = {&r[GB_EXPERTS_DOWN], &in->down_bias, &r[GB_EXPERTS_ROUTE]},
+        [GB_EXPERTS_COMBINE] = {&r[is_biased ? GB_EXPERTS_DOWN_BIASED : GB_EXPERTS_DOWN],
+                                has_part(c, GB_EXPERTS_WEIGHTS) ? &scaled : &weights},
         [GB_EXPERTS_SHARED_ACTIVATION] = {&r[GB_EXPERTS_SHARED_GATE]},
         [GB_EXPERTS_SHARED_INNER] = {&r[GB_EXPERTS_SHARED_ACTIVATION], &r[GB_EXPERTS_SHARED_UP]},
         [GB_EXPERTS_SHARED_DOWN] = {&r[GB_EXPERTS_SHARED_INNER], &in->shared_down},
@@ -490,6 +530,9 @@ static bool mix(const mixture *c, const inputs *in, size_t first, size_t tokens,
     const bool is_shared = has_part(c, GB_EXPERTS_SHARED);
     const gb_cuda_tensor *const of_step[GB_EXPERTS_OPERANDS] = {
         [GB_EXPERTS_SCALES] = has_part(c, GB_EXPERTS_WEIGHTS) ? &scales : NULL,
+        [GB_EXPERTS_GATE_BIAS] = is_biased ? &in->gate_bias : NULL,
+        [GB_EXPERTS_UP_BIAS] = is_biased ? &in->up_bias : NULL,
+        [GB_EXPERTS_DOWN_BIAS] = is_biased ? &in->down_bias : NULL,
         [GB_EXPERTS_X] = &x,
         [GB_EXPERTS_LOGITS] = &logits,
         [GB_EXPERTS_SHARED_LOGIT] = is_shared ? &shared_logit : NULL,
@@ -537,7 +580,7 @@ static void has_the_bits_of_exact_steps(void **state) {
         inputs in = new_inputs(c);
         float expected[MOST_TOKENS * MOST_HIDDEN], found[MOST_TOKENS * MOST_HIDDEN];
         mix(c, &in, 0, MOST_TOKENS, false, expected);
-        assert_true(mix(c, &in, 0, MOST_TOKENS, true, found));
+        assert_true(mix(c, &in, 0, MOST_TOKENS, true, found) == (c->size <= MOST_NARROW));
         assert_memory_equal(found, expected, MOST_TOKENS * c->hidden * sizeof *found);
         for (size_t token = 0; token < MOST_TOKENS; token += is_short_run() ? MOST_TOKENS - 1 : 1) {
             assert_true(mix(c, &in, token, 1, true, found));
@@ -572,7 +615,8 @@ static void leaves_large_exact_ones(void **state) {
     (void)state;
     static const mixture large[] = {{&exact_32, &exact_32, 12, 9, 128, 128, 0},
                                     {&exact_32, &exact_32, 2, 1, MOST_HIDDEN + 128, 128, 0},
-                                    {&exact_32, &exact_32, 2, 1, 128, 1152, 0}};
+                                    {&exact_32, &exact_32, 2, 1, 128, 3 * MOST_NARROW + 128, 0},
+                                    {&exact_32, &exact_32, 4, 4, 128, MOST_NARROW + 128, 0}};
     for (size_t i = 0; i < sizeof large / sizeof *large; i++) {
         inputs in = new_inputs(&large[i]);
         float y[MOST_HIDDEN + 128];

@@ -204,6 +204,37 @@ static void turned_heads(chain *c) {
     keep(c, as_part(c, GB_HEADS_KEY_TURN, rotate(c, &r, x)));
 }
 
+/* Of a tensor of heads: what is added to all of them. */
+static gb_cuda_tensor *biased_tensor(chain *c, uint32_t part, gb_cuda_tensor *x) {
+    return as_part(c, part, same_shape(c, GB_OP_ADD_BIAS, x, norm_weight(c, x->dims[1] * x->dims[2])));
+}
+
+/* gpt-oss', and of Qwen 2: values have a bias alone. */
+static void biased_heads(chain *c) {
+    const rotary r = make_rotary(c, 32, 32);
+    c->kind = GB_FUSED_HEADS;
+    gb_cuda_tensor *x =
+        biased_tensor(c, GB_HEADS_QUERY_BIASED, as_operand(c, GB_HEADS_QUERY, rows_of(c, 9, 64)));
+    keep(c, as_part(c, GB_HEADS_QUERY_TURN, rotate(c, &r, x)));
+    x = biased_tensor(c, GB_HEADS_KEY_BIASED, as_operand(c, GB_HEADS_KEY, rows_of(c, 2, 64)));
+    keep(c, as_part(c, GB_HEADS_KEY_TURN, rotate(c, &r, x)));
+    keep(c, biased_tensor(c, GB_HEADS_VALUE_BIASED, as_operand(c, GB_HEADS_VALUE, rows_of(c, 2, 64))));
+}
+
+/* Values have no bias; nothing turns queries. */
+static void biased_normalized_heads(chain *c) {
+    const rotary r = make_rotary(c, 64, 64);
+    c->kind = GB_FUSED_HEADS;
+    gb_cuda_tensor *x =
+        biased_tensor(c, GB_HEADS_QUERY_BIASED, as_operand(c, GB_HEADS_QUERY, rows_of(c, 4, 128)));
+    keep(c, as_part(c, GB_HEADS_QUERY_NORM, norm(c, x, true)));
+    x = biased_tensor(c, GB_HEADS_KEY_BIASED, as_operand(c, GB_HEADS_KEY, rows_of(c, 1, 128)));
+    x = as_part(c, GB_HEADS_KEY_NORM, norm(c, x, true));
+    keep(c, as_part(c, GB_HEADS_KEY_TURN, rotate(c, &r, x)));
+    x = as_operand(c, GB_HEADS_VALUE, rows_of(c, 1, 128));
+    keep(c, as_part(c, GB_HEADS_VALUE_NORM, norm(c, x, false)));
+}
+
 /* The parts of a slice are the step's operands before they are cut. */
 static gb_cuda_tensor *gate(chain *c, gb_op activation, gb_cuda_tensor *x, gb_cuda_tensor *other) {
     c->kind = GB_FUSED_GATED;
@@ -504,6 +535,8 @@ static const chain_case cases[] = {
     {"heads of 64", heads_of_64, false},
     {"gated heads", gated_heads, false},
     {"turned heads", turned_heads, false},
+    {"biased heads", biased_heads, false},
+    {"biased, normalized heads", biased_normalized_heads, false},
     {"gelu gate", gelu_gate, false},
     {"silu gate", silu_gate, false},
     {"gate of small groups", gate_of_small_groups, false},

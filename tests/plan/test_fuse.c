@@ -178,6 +178,7 @@ static void near_misses_are_not_matched(void **unused) {
     uint32_t seen = 0;
     check_near_misses("small.json", &seen);
     check_near_misses("qwen.json", &seen);
+    check_near_misses("gpt_oss.json", &seen);
     for (int kind = GB_FUSED_EXPERTS; kind < GB_FUSED_LINEARS; kind++)
         assert_true(seen >> kind & 1u);
 }

@@ -195,12 +195,23 @@ static bool fuse_match(gb_fuser *fuser, const gb_pattern *pattern, const gb_matc
     return gb_fuse_candidate(fuser, &c);
 }
 
-void gb_fuse_graphs(gb_fuser *fuser, const gb_pattern *pattern) {
+static bool fuse_root(gb_fuser *fuser, const gb_pattern *pattern, const gb_node *root, uint32_t left_out) {
     gb_match match;
+    return gb_pattern_matches(fuser, pattern, root, left_out, &match) && fuse_match(fuser, pattern, &match);
+}
+
+static uint32_t optional_parts(const gb_pattern *pattern) {
+    uint32_t parts = 0;
+    for (uint32_t p = 0; p < pattern->part_count; p++)
+        parts |= pattern->parts[p].flags & GB_PART_OPTIONAL ? 1u << p : 0;
+    return parts;
+}
+
+void gb_fuse_graphs(gb_fuser *fuser, const gb_pattern *pattern) {
     for (uint32_t s = fuser->end; s-- > 0;) {
         const gb_step *step = &fuser->plan->steps[s];
-        if (step->kind == GB_STEP_NODE && gb_pattern_matches(fuser, pattern, step->node, &match))
-            fuse_match(fuser, pattern, &match);
+        if (step->kind == GB_STEP_NODE && !fuse_root(fuser, pattern, step->node, 0) && pattern->tries_less)
+            fuse_root(fuser, pattern, step->node, optional_parts(pattern));
     }
 }
 

@@ -23,7 +23,7 @@ typedef enum gb_fused_kind {
     GB_FUSED_LIMIT
 } gb_fused_kind;
 
-enum { GB_MAX_FUSED_NODES = 20, GB_MAX_STEP_OPERANDS = 16, GB_MAX_STEP_RESULTS = 12 };
+enum { GB_MAX_FUSED_NODES = 21, GB_MAX_STEP_OPERANDS = 16, GB_MAX_STEP_RESULTS = 12 };
 
 /* Operands of a sample step: the settings of roles.def among others; GB_NO_VALUE for biases,
  * penalties or masks that the program does not have. The step may write to its logits, as long as they are as
@@ -54,7 +54,8 @@ enum { GB_LOGPROB_WANTED = GB_SAMPLE_OPERANDS, GB_LOGPROB_OPERANDS };
 enum { GB_LOGPROB_SAMPLER, GB_LOGPROB_NORMALIZER, GB_LOGPROB_RESULT, GB_LOGPROB_PARTS };
 
 /* result = residual + (combined + shared), as src/export/nn/experts.c builds them, of which the shared expert
- * may be missing, the residual, and that each expert's weight is scaled. */
+ * may be missing, the residual, and that each expert's weight is scaled. Experts with a clamped SwiGLU, which
+ * may have biases, have no part ACTIVATION. */
 enum {
     GB_EXPERTS_X,
     GB_EXPERTS_LOGITS,       /* of the router */
@@ -65,7 +66,10 @@ enum {
     GB_EXPERTS_SHARED_GATE_WEIGHT,
     GB_EXPERTS_SHARED_UP_WEIGHT,
     GB_EXPERTS_SHARED_DOWN_WEIGHT,
-    GB_EXPERTS_SCALES, /* of the chosen experts' weights: [experts, 1, 1] */
+    GB_EXPERTS_SCALES,    /* of the chosen experts' weights: [experts, 1, 1] */
+    GB_EXPERTS_GATE_BIAS, /* [experts, size] */
+    GB_EXPERTS_UP_BIAS,
+    GB_EXPERTS_DOWN_BIAS, /* [experts, hidden] */
     GB_EXPERTS_OPERANDS
 };
 enum {
@@ -76,9 +80,12 @@ enum {
     GB_EXPERTS_GATE_UP,
     GB_EXPERTS_GATE,
     GB_EXPERTS_UP,
+    GB_EXPERTS_GATE_BIASED,
+    GB_EXPERTS_UP_BIASED,
     GB_EXPERTS_ACTIVATION,
     GB_EXPERTS_INNER,
     GB_EXPERTS_DOWN,
+    GB_EXPERTS_DOWN_BIASED,
     GB_EXPERTS_COMBINE,
     GB_EXPERTS_SHARED_ACTIVATION,
     GB_EXPERTS_SHARED_INNER,
@@ -124,7 +131,7 @@ enum {
     GB_DELTA_PARTS
 };
 
-/* Each of query, key and value as it comes from its product, of which the norm, the turn or both may be
+/* Each of query, key and value as it comes from its product, of which the bias, the norm and the turn may be
  * missing. */
 enum {
     GB_HEADS_QUERY,
@@ -135,14 +142,20 @@ enum {
     GB_HEADS_QUERY_WEIGHT,
     GB_HEADS_KEY_WEIGHT,
     GB_HEADS_VALUE_WEIGHT,
+    GB_HEADS_QUERY_BIAS,
+    GB_HEADS_KEY_BIAS,
+    GB_HEADS_VALUE_BIAS,
     GB_HEADS_OPERANDS
 };
 enum {
+    GB_HEADS_QUERY_BIASED,
     GB_HEADS_QUERY_SLICE,
     GB_HEADS_QUERY_NORM,
     GB_HEADS_QUERY_TURN,
+    GB_HEADS_KEY_BIASED,
     GB_HEADS_KEY_NORM,
     GB_HEADS_KEY_TURN,
+    GB_HEADS_VALUE_BIASED,
     GB_HEADS_VALUE_NORM,
     GB_HEADS_ATTENTION, /* is not replaced */
     GB_HEADS_PARTS

@@ -7,7 +7,7 @@
 
 bool gb_is_joined(const gb_fuser *fuser, const gb_pattern *pattern, const gb_step *step) {
     gb_match match;
-    return step->kind == GB_STEP_NODE ? gb_pattern_matches(fuser, pattern, step->node, &match)
+    return step->kind == GB_STEP_NODE ? gb_pattern_matches(fuser, pattern, step->node, 0, &match)
                                       : step->kind == GB_STEP_FUSED && step->fused->kind == pattern->joins;
 }
 

@@ -135,8 +135,8 @@ static bool reads_own_result(const matcher *m) {
 }
 
 bool gb_pattern_matches(const gb_fuser *fuser, const gb_pattern *pattern, const gb_node *root,
-                        gb_match *match) {
-    matcher m = {.fuser = fuser, .pattern = pattern};
+                        uint32_t left_out, gb_match *match) {
+    matcher m = {.fuser = fuser, .pattern = pattern, .match.left_out = left_out};
     for (uint32_t i = 0; i < GB_MAX_STEP_OPERANDS; i++)
         m.match.operands[i] = GB_NO_VALUE;
     if (!is_op_of(&pattern->parts[pattern->root], root) || !match_node(&m, pattern->root, root) ||
@@ -150,7 +150,7 @@ bool gb_pattern_matches(const gb_fuser *fuser, const gb_pattern *pattern, const 
 bool gb_match_sampler(gb_plan *plan, const gb_node *node, gb_step *step) {
     const gb_fuser fuser = {.plan = plan};
     gb_match match;
-    if (!gb_pattern_matches(&fuser, &gb_patterns[0], node, &match))
+    if (!gb_pattern_matches(&fuser, &gb_patterns[0], node, 0, &match))
         return false;
     *step = (gb_step){.kind = GB_STEP_SAMPLE,
                       .node = node,

@@ -50,6 +50,7 @@ typedef struct gb_pattern {
     uint32_t part_count, operand_count;
     uint32_t root;         /* the part that matching begins with */
     uint32_t fewest_nodes; /* to be worth a step */
+    bool tries_less;       /* where all that is found cannot be fused: without optional parts */
     /* NULL, or what attributes and shapes must be beside the edges. */
     bool (*fits)(const gb_program *program, const struct gb_match *match);
     /* ---- Where steps are joined, each of which is the one part ---- */
@@ -85,9 +86,9 @@ typedef struct gb_fuser {
 
 #define GB_NO_STEP UINT32_MAX
 
-/* Matches a pattern whose root is that node. */
+/* Matches a pattern whose root is that node. left_out: bits of optional parts that it shall not have. */
 bool gb_pattern_matches(const gb_fuser *fuser, const gb_pattern *pattern, const gb_node *root,
-                        gb_match *match);
+                        uint32_t left_out, gb_match *match);
 
 /* ---- Steps (fuse.c) ------------------------------------------------------------------------------------ */
 

@@ -149,6 +149,28 @@ static const gb_pattern_part experts[GB_EXPERTS_PARTS] = {
     [GB_EXPERTS_RESULT] = NODE(OP(ADD), RESULT, OPERAND(GB_EXPERTS_RESIDUAL), PART(GB_EXPERTS_BOTH)),
 };
 
+/* Those of gpt-oss. */
+static const gb_pattern_part clamped_experts[GB_EXPERTS_PARTS] = {
+    [GB_EXPERTS_ROUTE] = NODE(OP(ROUTE_TOP_K), WORK, OPERAND(GB_EXPERTS_LOGITS)),
+    [GB_EXPERTS_GATE_UP] = NODE(OP(EXPERT_LINEAR), 0, OPERAND(GB_EXPERTS_X),
+                                OPERAND(GB_EXPERTS_GATE_UP_WEIGHT), PART(GB_EXPERTS_ROUTE)),
+    [GB_EXPERTS_GATE] = NODE(OP(SLICE), 0, PART(GB_EXPERTS_GATE_UP)),
+    [GB_EXPERTS_UP] = NODE(OP(SLICE), 0, PART(GB_EXPERTS_GATE_UP)),
+    [GB_EXPERTS_GATE_BIASED] = NODE(OP(ADD_EXPERT_BIAS), OPTIONAL, PART(GB_EXPERTS_GATE),
+                                    OPERAND(GB_EXPERTS_GATE_BIAS), PART(GB_EXPERTS_ROUTE)),
+    [GB_EXPERTS_UP_BIASED] = NODE(OP(ADD_EXPERT_BIAS), OPTIONAL, PART(GB_EXPERTS_UP),
+                                  OPERAND(GB_EXPERTS_UP_BIAS), PART(GB_EXPERTS_ROUTE)),
+    [GB_EXPERTS_INNER] =
+        NODE(OP(CLAMPED_SWIGLU), 0, PART(GB_EXPERTS_GATE_BIASED), PART(GB_EXPERTS_UP_BIASED)),
+    [GB_EXPERTS_DOWN] = NODE(OP(EXPERT_LINEAR), 0, PART(GB_EXPERTS_INNER), OPERAND(GB_EXPERTS_DOWN_WEIGHT),
+                             PART(GB_EXPERTS_ROUTE)),
+    [GB_EXPERTS_DOWN_BIASED] = NODE(OP(ADD_EXPERT_BIAS), OPTIONAL, PART(GB_EXPERTS_DOWN),
+                                    OPERAND(GB_EXPERTS_DOWN_BIAS), PART(GB_EXPERTS_ROUTE)),
+    [GB_EXPERTS_COMBINE] =
+        NODE(OP(COMBINE_EXPERTS), RESULT, PART(GB_EXPERTS_DOWN_BIASED), SECOND(GB_EXPERTS_ROUTE)),
+    [GB_EXPERTS_RESULT] = NODE(OP(ADD), RESULT, OPERAND(GB_EXPERTS_RESIDUAL), PART(GB_EXPERTS_COMBINE)),
+};
+
 /* Gates are the first half of both, ups the second one; all have one activation. */
 static bool experts_fit(const gb_program *program, const gb_match *match) {
     const gb_node *gate = match->nodes[GB_EXPERTS_GATE], *up = match->nodes[GB_EXPERTS_UP];
@@ -190,17 +212,23 @@ static bool delta_fits(const gb_program *program, const gb_match *match) {
 /* ---- Attention's heads --------------------------------------------------------------------------------- */
 
 static const gb_pattern_part heads[GB_HEADS_PARTS] = {
-    [GB_HEADS_QUERY_SLICE] = NODE(OP(SLICE), OPTIONAL, OPERAND(GB_HEADS_QUERY)),
+    [GB_HEADS_QUERY_BIASED] =
+        NODE(OP(ADD_BIAS), OPTIONAL | RESULT, OPERAND(GB_HEADS_QUERY), OPERAND(GB_HEADS_QUERY_BIAS)),
+    [GB_HEADS_QUERY_SLICE] = NODE(OP(SLICE), OPTIONAL, PART(GB_HEADS_QUERY_BIASED)),
     [GB_HEADS_QUERY_NORM] =
         NODE(OP(RMS_NORM), OPTIONAL | RESULT, PART(GB_HEADS_QUERY_SLICE), OPERAND(GB_HEADS_QUERY_WEIGHT)),
     [GB_HEADS_QUERY_TURN] = NODE(OP(ROPE), OPTIONAL | RESULT, PART(GB_HEADS_QUERY_NORM),
                                  OPERAND(GB_HEADS_POSITIONS), OPERAND(GB_HEADS_FREQUENCIES)),
+    [GB_HEADS_KEY_BIASED] =
+        NODE(OP(ADD_BIAS), OPTIONAL | RESULT, OPERAND(GB_HEADS_KEY), OPERAND(GB_HEADS_KEY_BIAS)),
     [GB_HEADS_KEY_NORM] =
-        NODE(OP(RMS_NORM), OPTIONAL | RESULT, OPERAND(GB_HEADS_KEY), OPERAND(GB_HEADS_KEY_WEIGHT)),
+        NODE(OP(RMS_NORM), OPTIONAL | RESULT, PART(GB_HEADS_KEY_BIASED), OPERAND(GB_HEADS_KEY_WEIGHT)),
     [GB_HEADS_KEY_TURN] = NODE(OP(ROPE), OPTIONAL | RESULT, PART(GB_HEADS_KEY_NORM),
                                OPERAND(GB_HEADS_POSITIONS), OPERAND(GB_HEADS_FREQUENCIES)),
+    [GB_HEADS_VALUE_BIASED] =
+        NODE(OP(ADD_BIAS), OPTIONAL | RESULT, OPERAND(GB_HEADS_VALUE), OPERAND(GB_HEADS_VALUE_BIAS)),
     [GB_HEADS_VALUE_NORM] =
-        NODE(OP(RMS_NORM), OPTIONAL | RESULT, OPERAND(GB_HEADS_VALUE), OPERAND(GB_HEADS_VALUE_WEIGHT)),
+        NODE(OP(RMS_NORM), OPTIONAL | RESULT, PART(GB_HEADS_VALUE_BIASED), OPERAND(GB_HEADS_VALUE_WEIGHT)),
     [GB_HEADS_ATTENTION] = NODE(OP(ATTENTION), OUTSIDE, PART(GB_HEADS_QUERY_TURN), PART(GB_HEADS_KEY_TURN),
                                 PART(GB_HEADS_VALUE_NORM)),
 };
@@ -325,13 +353,15 @@ const gb_pattern gb_patterns[] = {
     GRAPH(EXPERTS, "experts", experts, GB_EXPERTS_OPERANDS, GB_EXPERTS_RESULT, 1, experts_fit),
     /* where no sum is right behind them, as in Gemma 4: */
     GRAPH(EXPERTS, "experts", experts, GB_EXPERTS_OPERANDS, GB_EXPERTS_COMBINE, 1, experts_fit),
+    GRAPH(EXPERTS, "experts", clamped_experts, GB_EXPERTS_OPERANDS, GB_EXPERTS_RESULT, 1, experts_fit),
     GRAPH(DELTA, "delta_net", delta, GB_DELTA_OPERANDS, GB_DELTA_RESULT, GB_DELTA_PARTS, delta_fits),
     GRAPH(HEADS, "heads", heads, GB_HEADS_OPERANDS, GB_HEADS_ATTENTION, 2, heads_fit),
     GRAPH(HEADS, "heads", query_heads, GB_HEADS_OPERANDS, GB_HEADS_ATTENTION, 2, heads_fit),
     GRAPH(GATED, "gated", gated, GB_GATED_X_BIAS, GB_GATED_RESULT, 2, NULL),
     GRAPH(GATED, "gated", clamped, GB_GATED_OPERANDS, GB_GATED_RESULT, 1, NULL),
     GRAPH(GATED, "gated", squared, GB_GATED_OTHER, GB_GATED_RESULT, 1, NULL),
-    GRAPH(NORMS, "norms", norms, GB_NORMS_OPERANDS, GB_NORMS_LAST, 1, norms_fit),
+    {PARTS_OF(NORMS, "norms", norms), .fuse = gb_fuse_graphs, .operand_count = GB_NORMS_OPERANDS,
+     .root = GB_NORMS_LAST, .fewest_nodes = 1, .tries_less = true, .fits = norms_fit},
     GRAPH(LOGPROB, "sample_logprob", logprob, GB_LOGPROB_OPERANDS, GB_LOGPROB_RESULT, 3, NULL),
     {PARTS_OF(LINEARS, "linears", linears), .fuse = gb_fuse_followers, .most = GB_MOST_LINEARS},
     {PARTS_OF(NORM_LINEARS, "norm_linears", linears), .fuse = gb_fuse_neighbors, .before = GB_FUSED_NORMS,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Norms and rotary positions of queries, keys and values, each part where there is one. A head is a warp's,
- * in registers; sines and cosines, which the heads of a row share, are the block's. The bits are those of
- * row_chain.cu.
+ * Biases, norms and rotary positions of queries, keys and values, each part where there is one. A head is a
+ * warp's, in registers; sines and cosines, which the heads of a row share, are the block's. The bits are
+ * those of row_chain.cu.
  */
 #include "backends/cuda/norm/row_chain.cuh"
 
@@ -19,6 +19,13 @@ struct head_part {
     unsigned heads;
     bool has_norm, is_turned;
     normalization norm;
+    const void *bias; /* [heads * size]; NULL: there is none */
+    gb_dtype bias_dtype;
+
+    /* Without a bias -0, which leaves every sum as it is. */
+    __device__ float load_bias(unsigned i) const {
+        return bias ? load_float(bias, bias_dtype, i) : -0.0f;
+    }
 };
 
 struct head_chain {
@@ -59,7 +66,10 @@ static __global__ void __launch_bounds__(HEADS_OF_BLOCK *WARP) run_head_chain(GB
     const head_part &part = c.parts[number];
     const bool is_there = head < part.heads;
     Element weight[EACH] = {};
-    float x[EACH];
+    float x[EACH], bias[EACH];
+#pragma unroll
+    for (int j = 0; j < EACH; j++)
+        bias[j] = part.load_bias((is_there ? head : 0) * (EACH * WARP) + lane + j * WARP);
     if (part.norm.weight)
 #pragma unroll
         for (int j = 0; j < EACH; j++)
@@ -71,7 +81,7 @@ static __global__ void __launch_bounds__(HEADS_OF_BLOCK *WARP) run_head_chain(GB
     const float *from = part.x + row * part.stride + (is_there ? head : 0) * part.outer + lane;
 #pragma unroll
     for (int j = 0; j < EACH; j++)
-        x[j] = from[j * WARP];
+        x[j] = from[j * WARP] + bias[j];
 #pragma unroll 1
     for (unsigned i = threadIdx.x; i < c.pairs; i += HEADS_OF_BLOCK * WARP) {
         float2 turn;
@@ -103,15 +113,37 @@ static __global__ void __launch_bounds__(HEADS_OF_BLOCK *WARP) run_head_chain(GB
 /* A tensor's ops; what is missing is NULL. */
 struct head_calls {
     const gb_cuda_tensor *x;
-    const gb_cuda_call *slice, *norm, *turn;
+    const gb_cuda_call *biased, *slice, *norm, *turn;
+
+    const gb_cuda_call *last() const {
+        return turn ? turn : norm ? norm : biased;
+    }
 };
 
-static void add_part(head_chain *c, const head_calls &calls) {
-    const gb_cuda_call *last = calls.turn ? calls.turn : calls.norm;
+static head_calls queries_of(const gb_cuda_problem *problem) {
+    const gb_cuda_call *const *parts = problem->parts;
+    return {problem->operands[GB_HEADS_QUERY], parts[GB_HEADS_QUERY_BIASED], parts[GB_HEADS_QUERY_SLICE],
+            parts[GB_HEADS_QUERY_NORM], parts[GB_HEADS_QUERY_TURN]};
+}
+
+static head_calls keys_of(const gb_cuda_problem *problem) {
+    const gb_cuda_call *const *parts = problem->parts;
+    return {problem->operands[GB_HEADS_KEY], parts[GB_HEADS_KEY_BIASED], nullptr, parts[GB_HEADS_KEY_NORM],
+            parts[GB_HEADS_KEY_TURN]};
+}
+
+static head_calls values_of(const gb_cuda_problem *problem) {
+    const gb_cuda_call *const *parts = problem->parts;
+    return {problem->operands[GB_HEADS_VALUE], parts[GB_HEADS_VALUE_BIASED], nullptr,
+            parts[GB_HEADS_VALUE_NORM], nullptr};
+}
+
+/* size: of all heads. */
+static void add_part(head_chain *c, const head_calls &calls, unsigned size) {
+    const gb_cuda_call *last = calls.last();
     if (!last)
         return;
     const gb_cuda_tensor *y = last->results[0];
-    const unsigned size = (unsigned)y->dims[y->rank - 1];
     row_view view = view_of_rows(calls.x);
     if (calls.slice)
         view = slice_of(view, calls.slice);
@@ -122,6 +154,10 @@ static void add_part(head_chain *c, const head_calls &calls) {
     part.stride = view.stride;
     part.outer = view.inner ? view.outer : size;
     part.heads = row_width(y) / size;
+    if (calls.biased) {
+        part.bias = calls.biased->operands[1]->data;
+        part.bias_dtype = calls.biased->operands[1]->dtype;
+    }
     part.has_norm = calls.norm != nullptr;
     if (part.has_norm)
         part.norm = normalization_of(calls.norm);
@@ -137,23 +173,12 @@ static void add_part(head_chain *c, const head_calls &calls) {
     c->scale = (float)gb_node_float(calls.turn->node, GB_ATTRIBUTE_SCALE);
 }
 
-static head_chain chain_of(const gb_cuda_problem *problem) {
-    const gb_cuda_tensor *const *operands = problem->operands;
-    const gb_cuda_call *const *parts = problem->parts;
-    head_chain c = {};
-    add_part(&c, {operands[GB_HEADS_QUERY], parts[GB_HEADS_QUERY_SLICE], parts[GB_HEADS_QUERY_NORM],
-                  parts[GB_HEADS_QUERY_TURN]});
-    add_part(&c, {operands[GB_HEADS_KEY], nullptr, parts[GB_HEADS_KEY_NORM], parts[GB_HEADS_KEY_TURN]});
-    add_part(&c, {operands[GB_HEADS_VALUE], nullptr, parts[GB_HEADS_VALUE_NORM], nullptr});
-    return c;
-}
-
 /* The size of all heads, or 0 where they differ, or a norm is of something else. */
 static unsigned size_of_heads(const gb_cuda_problem *problem) {
     size_t size = 0;
     for (uint32_t i = 0; i < problem->count; i++) {
         const gb_cuda_call *call = problem->parts[i];
-        if (!call)
+        if (!call || call->node->op == GB_OP_ADD_BIAS)
             continue;
         const gb_cuda_tensor *y = call->results[0];
         if (y->rank != 3 || call->epilogue || (size > 0 && y->dims[2] != size))
@@ -163,9 +188,32 @@ static unsigned size_of_heads(const gb_cuda_problem *problem) {
     return (unsigned)size;
 }
 
-/* Whether nothing later reads what rotary positions are applied to. */
-static bool keeps_last(const gb_cuda_problem *problem, uint32_t norm, uint32_t turn) {
-    return !problem->parts[turn] || !gb_cuda_is_live(problem, norm);
+static head_chain chain_of(const gb_cuda_problem *problem) {
+    const unsigned size = size_of_heads(problem);
+    head_chain c = {};
+    add_part(&c, queries_of(problem), size);
+    add_part(&c, keys_of(problem), size);
+    add_part(&c, values_of(problem), size);
+    return c;
+}
+
+/* Whether nothing later reads what is before a tensor's last op. */
+static bool keeps_last(const gb_cuda_problem *problem, const head_calls &calls) {
+    for (uint32_t i = 0; i < problem->count; i++) {
+        const gb_cuda_call *part = problem->parts[i];
+        const bool is_before = part && part != calls.last() &&
+                               (part == calls.biased || part == calls.slice || part == calls.norm);
+        if (is_before && gb_cuda_is_live(problem, i))
+            return false;
+    }
+    return true;
+}
+
+/* Whether kernels have its ops: a bias is of all that is sliced, and stored as the rows that it is added to.
+ */
+static bool is_supported(const gb_cuda_problem *problem, const head_calls &calls) {
+    return !(calls.biased && calls.slice) && !(calls.biased && calls.biased->epilogue) &&
+           keeps_last(problem, calls);
 }
 
 template <int EACH, int PAIR>
@@ -219,11 +267,13 @@ static head_launch launch_of(const gb_cuda_problem *problem, const head_chain &c
 }
 
 bool gb_cuda_supports_heads(const gb_cuda_problem *problem) {
+    if (size_of_heads(problem) == 0)
+        return false;
     const head_chain c = chain_of(problem);
     gb_dtype dtype;
     return c.pairs <= MOST_PAIRS && find_dtype(c, &dtype) && launch_of(problem, c) &&
-           keeps_last(problem, GB_HEADS_QUERY_NORM, GB_HEADS_QUERY_TURN) &&
-           keeps_last(problem, GB_HEADS_KEY_NORM, GB_HEADS_KEY_TURN);
+           is_supported(problem, queries_of(problem)) && is_supported(problem, keys_of(problem)) &&
+           is_supported(problem, values_of(problem));
 }
 
 void gb_cuda_head_chain(const gb_cuda_problem *problem) {

@@ -27,6 +27,11 @@ struct expert_columns {
     }
 };
 
+/* Of an expert's matrix, whose last tile zeros may fill. */
+__device__ inline size_t first_row_of(const int8_matrix &m, size_t expert) {
+    return expert * m.tiles_end * GB_TILE_ROWS;
+}
+
 /* Where a fragment's block 0 of columns is. */
 template <int GROUP>
 struct fragment_place {

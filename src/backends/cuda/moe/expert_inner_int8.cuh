@@ -22,11 +22,15 @@ enum {
     INNER_AT_ONCE = 3, /* blocks of threads on a multiprocessor */
 };
 
+enum inner_activation { INNER_SILU, INNER_GELU, INNER_CLAMPED /* biased gates and ups */ };
+
 struct expert_inner_int8 {
     int8_matrix weight;                 /* gate above up */
     int8_matrix shared_gate, shared_up; /* of a shared expert */
     int8_matrix next;                 /* down, of which the chosen experts' are prefetched; no codes: none */
     uint32_t next_codes, next_groups; /* its bytes of an expert */
+    expert_bias biases[2];            /* of INNER_CLAMPED's gate and up */
+    float alpha, limit;               /* likewise */
     const float *x;                   /* [tokens, columns] */
     expert_columns of;
     expert_choice choice;
@@ -34,7 +38,7 @@ struct expert_inner_int8 {
 
 /* An expert's first row of gate or of up in the matrix that has it. */
 __device__ inline size_t first_row(const expert_inner_int8 &p, bool is_shared, size_t expert, uint32_t up) {
-    return is_shared ? 0 : expert * p.weight.outputs + up * p.choice.to.size;
+    return is_shared ? 0 : first_row_of(p.weight, expert) + up * p.choice.to.size;
 }
 
 /* The rows of gate and of up of inner values from number `row` on. */
@@ -114,16 +118,34 @@ __device__ inline float round_in_block(const expert_columns &of, row_part<LANE_C
     return of.scale(by);
 }
 
-/* The scale of a lane's row: of a fragment's 16 of gate and, in the upper lanes, of up. */
-__device__ inline uint16_t load_row_scale(const expert_inner_int8 &p, bool is_shared, size_t expert,
-                                          size_t row) {
+/* What a lane's row needs beside its sums: of a fragment's 16 of gate and, in the upper lanes, of up. */
+struct beside_inner {
+    uint16_t row_scale;
+    float bias;
+};
+
+template <inner_activation ACTIVATION>
+__device__ inline beside_inner load_beside(const expert_inner_int8 &p, bool is_shared, size_t expert,
+                                           size_t row) {
     const uint32_t lane = threadIdx.x % WARP, up = lane / GB_FRAGMENT_ROWS;
     const int8_matrix &m = is_shared ? up ? p.shared_up : p.shared_gate : p.weight;
-    return m.row_scales[first_row(p, is_shared, expert, up) + row + lane % GB_FRAGMENT_ROWS];
+    row += lane % GB_FRAGMENT_ROWS;
+    return {m.row_scales[first_row(p, is_shared, expert, up) + row],
+            ACTIVATION == INNER_CLAMPED ? p.biases[up].load(expert, row) : 0.0f};
+}
+
+/* In a lane that has a row of gate, its inner value; the lane's own is of gate or of up. */
+template <inner_activation ACTIVATION>
+__device__ inline float inner_value(const expert_inner_int8 &p, float value, const beside_inner &beside) {
+    const float own = ACTIVATION == INNER_CLAMPED ? value + beside.bias : value;
+    const float up = __shfl_xor_sync(0xffffffffu, own, GB_FRAGMENT_ROWS);
+    if (ACTIVATION == INNER_CLAMPED)
+        return clamped_swiglu(own, up, p.alpha, p.limit);
+    return (ACTIVATION == INNER_GELU ? gelu_tanh(own) : silu(own)) * up;
 }
 
 /* Grid: [shares of the fragments of inner values, experts of a token, tokens]. */
-template <int GROUP, int ROUNDS, bool IS_GELU>
+template <int GROUP, int ROUNDS, inner_activation ACTIVATION>
 static __global__ void __launch_bounds__(INNER_THREADS, INNER_AT_ONCE)
     run_expert_inner_int8(GB_GRID_CONSTANT expert_inner_int8 p) {
     typedef gate_up_part<GROUP> part;
@@ -164,16 +186,19 @@ static __global__ void __launch_bounds__(INNER_THREADS, INNER_AT_ONCE)
     const uint32_t apart = gridDim.x * GB_FRAGMENT_ROWS;
     if (row + apart < to.size)
         part::prefetch(place(p, is_shared, expert, row + apart), p.of);
-    uint16_t of_row = warp == 0 ? load_row_scale(p, is_shared, expert, row) : (uint16_t)0;
+    const auto beside_row = [&](size_t at) {
+        return warp == 0 ? load_beside<ACTIVATION>(p, is_shared, expert, at) : beside_inner{};
+    };
+    beside_inner next = beside_row(row);
     const float x_scale = round_in_block<ROUNDS>(p.of, parts, largest, x);
 #pragma unroll 1
     for (uint32_t turn = 0; row < to.size; row += apart, turn ^= 1) {
-        const uint16_t row_scale = of_row;
+        const beside_inner beside = next;
         int32_t of_gate[2] = {}, of_up[2] = {};
         weights.multiply(place(p, is_shared, expert, row), p.of, x, of_gate, of_up);
         if (row + apart < to.size) {
             weights.begin(place(p, is_shared, expert, row + apart), p.of);
-            of_row = warp == 0 ? load_row_scale(p, is_shared, expert, row + apart) : (uint16_t)0;
+            next = beside_row(row + apart);
         } else {
             let_next_begin();
         }
@@ -187,11 +212,10 @@ static __global__ void __launch_bounds__(INNER_THREADS, INNER_AT_ONCE)
         int32_t sum = 0;
         for (uint32_t w = 0; w < INNER_WARPS; w++)
             sum += sums[turn][lane / GB_FRAGMENT_ROWS][w][lane % GB_FRAGMENT_ROWS];
-        const float value = int8_result(sum, x_scale, gb_widen_half(row_scale, GB_F16)),
-                    of_other = __shfl_xor_sync(0xffffffffu, value, GB_FRAGMENT_ROWS);
+        const float value = int8_result(sum, x_scale, gb_widen_half(beside.row_scale, GB_F16)),
+                    inner = inner_value<ACTIVATION>(p, value, beside);
         if (lane < GB_FRAGMENT_ROWS)
-            to.inner[(token * to.count + number) * to.size + row + lane] =
-                (IS_GELU ? gelu_tanh(value) : silu(value)) * of_other;
+            to.inner[(token * to.count + number) * to.size + row + lane] = inner;
     }
 }
 

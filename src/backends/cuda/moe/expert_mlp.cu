@@ -80,7 +80,7 @@ static bool outputs_fit(const gb_cuda_tensor *down, size_t tokens, size_t count)
 bool gb_cuda_supports_experts(const gb_cuda_problem *problem) {
     const gb_cuda_tensor *down = problem->operands[GB_EXPERTS_DOWN_WEIGHT];
     const size_t size = down->dims[2], hidden = down->dims[1];
-    return supports_choice(problem) && supports_inner(problem, size, hidden) &&
+    return supports_choice(problem) && !is_clamped(problem) && supports_inner(problem, size, hidden) &&
            supports_outer(problem, size, hidden) &&
            outputs_fit(down, problem->operands[GB_EXPERTS_X]->dims[0], count_of(problem));
 }

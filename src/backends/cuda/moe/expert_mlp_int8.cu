@@ -10,18 +10,18 @@ using namespace gb_cuda;
 
 enum {
     MOST_HIDDEN = INNER_MOST_ROUNDS * INNER_ROUND_COLUMNS,
-    MOST_SIZE = OUTER_MOST_ROUNDS * WARP_COLUMNS,
+    MOST_SIZE = OUTER_MOST_ROUNDS * WARP_COLUMNS, /* of an expert that is a warp's in down */
 };
 
 static unsigned rotation_of(const gb_cuda_call *call) {
     return (unsigned)gb_node_int(call->node, GB_ATTRIBUTE_ROTATION);
 }
 
-/* Whether a part is a product of exact sums with a weight [.., outputs, inputs] whose rows have no padding.
+/* Whether a part is a product of exact sums with a weight [.., outputs, inputs], whose fragments are whole.
  */
 static bool is_supported(const gb_cuda_call *part, size_t outputs, size_t inputs) {
     const gb_cuda_tensor *weight = part->operands[1];
-    return gb_cuda_supports_mma_int8(part) && outputs % GB_TILE_ROWS == 0 && inputs % UNIT == 0 &&
+    return gb_cuda_supports_mma_int8(part) && outputs % GB_FRAGMENT_ROWS == 0 && inputs % UNIT == 0 &&
            weight->dims[weight->rank - 2] == outputs && weight->dims[weight->rank - 1] == inputs;
 }
 
@@ -33,11 +33,22 @@ static bool joins(const gb_cuda_problem *problem, int part, int shared, size_t o
             gb_format_equal(&call->operands[1]->format, &other->operands[1]->format));
 }
 
+/* Warps that have a down product's columns of an expert. */
+static unsigned shares_of(size_t size) {
+    return size <= MOST_SIZE ? 1 : OUTER_WIDE;
+}
+
+/* Wide experts of several tokens are products of their own, which read what tokens have in common once. */
+static bool fits_outer(const gb_cuda_problem *problem, size_t size) {
+    return size <= MOST_SIZE || (size <= OUTER_WIDE * MOST_SIZE && count_of(problem) <= OUTER_WIDE_EXPERTS &&
+                                 tokens_of(problem) == 1);
+}
+
 bool gb_cuda_supports_experts_int8(const gb_cuda_problem *problem) {
     const gb_cuda_tensor *down = problem->operands[GB_EXPERTS_DOWN_WEIGHT];
     const size_t size = down->dims[2], hidden = down->dims[1];
     return supports_choice(problem) && problem->parts[GB_EXPERTS_ROUTE]->row_class <= GB_CUDA_FEW_ROWS &&
-           hidden <= MOST_HIDDEN && size <= MOST_SIZE && size % GB_FRAGMENT_ROWS == 0 &&
+           hidden <= MOST_HIDDEN && fits_outer(problem, size) && size % GB_FRAGMENT_ROWS == 0 &&
            is_supported(problem->parts[GB_EXPERTS_GATE_UP], 2 * size, hidden) &&
            is_supported(problem->parts[GB_EXPERTS_DOWN], hidden, size) &&
            joins(problem, GB_EXPERTS_GATE_UP, GB_EXPERTS_SHARED_GATE, size, hidden) &&
@@ -60,6 +71,26 @@ static expert_columns columns_of(const gb_cuda_call *product) {
     return {blocks_for(inputs, GB_TILE_COLUMNS), (uint32_t)inputs, rotation, gb_hadamard_scale(rotation)};
 }
 
+static expert_bias bias_of(const gb_cuda_tensor *bias) {
+    expert_bias b = {};
+    if (bias) {
+        b.values = bias->data;
+        b.dtype = bias->dtype;
+        b.columns = (uint32_t)bias->dims[1];
+    }
+    return b;
+}
+
+static void take_gates(const gb_cuda_problem *problem, expert_inner_int8 *p) {
+    const gb_node *node = problem->parts[GB_EXPERTS_INNER]->node;
+    if (!is_clamped(problem))
+        return;
+    p->biases[0] = bias_of(problem->operands[GB_EXPERTS_GATE_BIAS]);
+    p->biases[1] = bias_of(problem->operands[GB_EXPERTS_UP_BIAS]);
+    p->alpha = (float)gb_node_float(node, GB_ATTRIBUTE_ALPHA);
+    p->limit = (float)gb_node_float(node, GB_ATTRIBUTE_LIMIT);
+}
+
 static expert_inner_int8 inner_of(const gb_cuda_problem *problem) {
     const gb_cuda_tensor *down = problem->operands[GB_EXPERTS_DOWN_WEIGHT];
     expert_inner_int8 p = {};
@@ -68,11 +99,13 @@ static expert_inner_int8 inner_of(const gb_cuda_problem *problem) {
     p.shared_up = matrix_of(problem, GB_EXPERTS_SHARED_UP);
     if (chooses_in_blocks(problem))
         p.next = matrix_of(problem, GB_EXPERTS_DOWN);
-    p.next_codes = (uint32_t)(down->planes.codes.row_bytes * down->dims[1]);
-    p.next_groups = (uint32_t)(down->planes.scales.row_bytes * down->dims[1]);
+    const size_t rows = blocks_for(down->dims[1], GB_TILE_ROWS) * GB_TILE_ROWS;
+    p.next_codes = (uint32_t)(down->planes.codes.row_bytes * rows);
+    p.next_groups = (uint32_t)(down->planes.scales.row_bytes * rows);
     p.x = data_of<const float>(problem->operands[GB_EXPERTS_X]);
     p.of = columns_of(problem->parts[GB_EXPERTS_GATE_UP]);
     p.choice = choice_of(problem);
+    take_gates(problem, &p);
     return p;
 }
 
@@ -82,6 +115,7 @@ static expert_outer_int8 outer_of(const gb_cuda_problem *problem, const expert_v
     p.shared = matrix_of(problem, GB_EXPERTS_SHARED_DOWN);
     p.of = columns_of(problem->parts[GB_EXPERTS_DOWN]);
     p.from = values;
+    p.bias = bias_of(problem->operands[GB_EXPERTS_DOWN_BIAS]);
     if (problem->operands[GB_EXPERTS_RESIDUAL])
         p.residual = data_of<const float>(problem->operands[GB_EXPERTS_RESIDUAL]);
     p.y = data_of<float>(result_of(problem)->results[0]);
@@ -94,35 +128,41 @@ static size_t group_of(const gb_cuda_problem *problem, int operand) {
     return problem->operands[operand]->format.group;
 }
 
+static inner_activation activation_of(const gb_cuda_problem *problem) {
+    return is_clamped(problem) ? INNER_CLAMPED : is_gelu(problem) ? INNER_GELU : INNER_SILU;
+}
+
 static void launch_inner(const gb_cuda_problem *problem, const expert_inner_int8 &p) {
     const unsigned tokens = (unsigned)tokens_of(problem);
     const unsigned shares =
         count_shares(p.choice.to.size / GB_FRAGMENT_ROWS, (size_t)p.choice.to.count * tokens, INNER_AT_ONCE);
     const dim3 grid(shares, p.choice.to.count, tokens);
     dispatch(
-        [&](auto group, auto rounds, auto gelu) {
+        [&](auto group, auto rounds, auto activation) {
+            constexpr auto of_gates = (inner_activation)(int)activation;
             add_launch(problem->parts[GB_EXPERTS_ROUTE]->launches, "expert_inner_int8",
-                       run_expert_inner_int8<group, rounds, gelu != 0>, grid, INNER_THREADS,
+                       run_expert_inner_int8<group, rounds, of_gates>, grid, INNER_THREADS,
                        row_operand::bytes(p.of.columns()), p);
         },
         one_of<32, 64, 128>(group_of(problem, GB_EXPERTS_GATE_UP_WEIGHT)),
         one_of<1, INNER_MOST_ROUNDS>(blocks_for(p.of.columns(), INNER_ROUND_COLUMNS)),
-        one_of<0, 1>(is_gelu(problem)));
+        one_of<INNER_SILU, INNER_GELU, INNER_CLAMPED>((size_t)activation_of(problem)));
 }
 
 static void launch_outer(const gb_cuda_problem *problem, const expert_outer_int8 &p) {
     const unsigned tokens = (unsigned)tokens_of(problem);
     const dim3 grid(count_shares(p.weight.outputs / GB_FRAGMENT_ROWS, tokens, OUTER_AT_ONCE), tokens);
-    const unsigned rounds = blocks_for(p.of.columns(), WARP_COLUMNS);
+    const unsigned shares = shares_of(p.from.size),
+                   rounds = blocks_for(p.of.columns(), shares * WARP_COLUMNS);
     dispatch(
-        [&](auto group, auto count, auto has_all) {
+        [&](auto group, auto count, auto each, auto has_all) {
             add_launch(problem->parts[GB_EXPERTS_ROUTE]->launches, "expert_outer_int8",
-                       run_expert_outer_int8<group, count, has_all != 0>, grid, p.from.count * WARP,
-                       p.from.count * row_operand::bytes(p.of.columns()), p);
+                       run_expert_outer_int8<group, count, each, has_all != 0>, grid,
+                       p.from.count * shares * WARP, p.from.count * row_operand::bytes(p.of.columns()), p);
         },
         one_of<32, 64, 128>(group_of(problem, GB_EXPERTS_DOWN_WEIGHT)),
         one_of<2, OUTER_MOST_ROUNDS>(rounds <= 2 ? 2 : (size_t)OUTER_MOST_ROUNDS),
-        one_of<0, 1>(p.shared.codes && p.residual));
+        one_of<1, OUTER_WIDE>(shares), one_of<0, 1>(p.shared.codes && p.residual));
 }
 
 void gb_cuda_expert_mlp_int8(const gb_cuda_problem *problem) {

@@ -22,6 +22,11 @@ inline size_t tokens_of(const gb_cuda_problem *problem) {
     return problem->parts[GB_EXPERTS_ROUTE]->results[0]->dims[0];
 }
 
+/* A clamped SwiGLU is no activation of gates alone. */
+inline bool is_clamped(const gb_cuda_problem *problem) {
+    return problem->parts[GB_EXPERTS_ACTIVATION] == NULL;
+}
+
 inline bool is_gelu(const gb_cuda_problem *problem) {
     return problem->parts[GB_EXPERTS_ACTIVATION]->node->op == GB_OP_GELU_TANH;
 }

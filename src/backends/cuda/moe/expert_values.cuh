@@ -70,6 +70,18 @@ struct expert_choice {
     }
 };
 
+/* What is added to a column of an expert's product. */
+struct expert_bias {
+    const void *values; /* [experts, columns]; NULL: there are none */
+    gb_dtype dtype;
+    uint32_t columns;
+
+    /* Without biases -0, which leaves every sum as it is. */
+    __device__ float load(size_t expert, size_t column) const {
+        return values ? load_float(values, dtype, expert * columns + column) : -0.0f;
+    }
+};
+
 /* Prefetches one of gridDim.x parts of memory to the L2 cache. */
 __device__ inline void prefetch_part(const uint8_t *from, uint32_t bytes) {
     const uint32_t lines = (bytes + CACHE_LINE - 1) / CACHE_LINE, part = (lines + gridDim.x - 1) / gridDim.x,
