@@ -75,6 +75,8 @@ static gumbel_status open_parts(const char *path, bool is_file, bool random_weig
         return GUMBEL_OK;
     gb_config root = gb_config_root(source->config);
     GB_TRY(gb_quantization_read(&root, &source->packing, error));
+    if (source->packing.method == GB_QUANTIZATION_NONE)
+        GB_TRY(gb_quantization_read_beside(source->directory, &source->packing, error));
     return gb_checkpoint_open(source->directory, &source->checkpoint, error);
 }
 

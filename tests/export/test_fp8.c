@@ -25,8 +25,8 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-static const char *const NAMES[] = {"fp8_blocks", "fp8_next",       "fp8_channel",
-                                    "fp8_tensor", "nvfp4_modelopt", "nvfp4_compressed"};
+static const char *const NAMES[] = {"fp8_blocks",   "fp8_next",       "fp8_channel",     "fp8_tensor",
+                                    "fp8_modelopt", "nvfp4_modelopt", "nvfp4_compressed"};
 enum { CASES = sizeof NAMES / sizeof NAMES[0], MAX_TENSORS = 128, MAX_PROMPT = 64 };
 static const double TOLERANCE = 2e-4; /* of the largest absolute logit */
 
@@ -320,6 +320,18 @@ static void refuses_scales_that_do_not_fit(void **state) {
             DOWN "_scale has neither one scale nor one for each of the 96 rows");
 }
 
+static void refuses_scales_that_are_no_numbers(void **state) {
+    (void)state;
+    static const float nan = NAN;
+    changed_tensors changed;
+    open_tensors("fp8_modelopt", &changed);
+    tensor_named(&changed, DOWN "_scale")->data = &nan;
+    refuses("fp8_modelopt", &changed, NULL, DOWN);
+    open_tensors("fp8_modelopt", &changed);
+    tensor_named(&changed, DOWN "_scale")->name = "other";
+    refuses("fp8_modelopt", &changed, NULL, DOWN "_scale is missing, which belongs to " DOWN);
+}
+
 #define FC "model.layers.1.mlp.up_proj."
 
 static void refuses_nvfp4_that_does_not_fit(void **state) {
@@ -362,6 +374,61 @@ static void refuses_scales_that_nothing_uses(void **state) {
     }
 }
 
+/* ---- hf_quant_config.json -------------------------------------------------------------------------------
+ */
+
+static void write_without_settings(const char *name) {
+    changed_tensors changed;
+    json_t *config = read_json(name, "/config.json");
+    json_object_del(config, "quantization_config");
+    char *text = json_dumps(config, 0);
+    write_text(temporary_path("checkpoint/config.json"), text);
+    open_tensors(name, &changed);
+    write_safetensors(temporary_path("checkpoint/model.safetensors"), changed.tensors, changed.count);
+    gb_safetensors_close(&changed.file);
+    free(text);
+    json_decref(config);
+}
+
+static void write_settings(const char *producer, const char *algorithm) {
+    char text[256];
+    snprintf(text, sizeof text,
+             "{\"producer\":{\"name\":\"%s\"},\"quantization\":{\"quant_algo\":\"%s\",\"group_size\":16,"
+             "\"kv_cache_quant_algo\":\"FP8\",\"exclude_modules\":[\"lm_head\"]}}",
+             producer, algorithm);
+    write_text(temporary_path("checkpoint/hf_quant_config.json"), text);
+}
+
+static void reads_settings_beside_the_configuration(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {{"fp8_modelopt", "FP8"}, {"nvfp4_modelopt", "NVFP4"}};
+    const gumbel_export_options options = {.activations = "none", .backend = "none"};
+    for (size_t i = 0; i < 2; i++) {
+        char directory[512];
+        data_path(directory, cases[i][0], "");
+        write_without_settings(cases[i][0]);
+        write_settings("modelopt", cases[i][1]);
+        const char *path = export_from(temporary_path("checkpoint"), "beside.gumbel", options);
+        assert_same_constants(path, export_from(directory, "within.gumbel", options));
+    }
+}
+
+static void refuses_settings(const char *part) {
+    gumbel_error error;
+    const gumbel_export_options options = {.size = sizeof options};
+    assert_fails(gumbel_export(temporary_path("checkpoint"), temporary_path("no.gumbel"), &options, &error),
+                 GUMBEL_ERROR_UNSUPPORTED, &error, part);
+}
+
+static void refuses_other_settings_beside_it(void **state) {
+    (void)state;
+    write_without_settings("fp8_modelopt");
+    write_settings("other", "FP8");
+    refuses_settings("hf_quant_config.json: producer.name: \"other\"");
+    write_settings("modelopt", "W4A8_AWQ");
+    refuses_settings("hf_quant_config.json: quantization.quant_algo: \"W4A8_AWQ\"");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(codes_are_numbers),
@@ -369,8 +436,11 @@ int main(void) {
         cmocka_unit_test_setup(is_quantized_as_bfloat16, start_empty),
         cmocka_unit_test_setup(refuses_codes_that_are_no_numbers, start_empty),
         cmocka_unit_test_setup(refuses_scales_that_do_not_fit, start_empty),
+        cmocka_unit_test_setup(refuses_scales_that_are_no_numbers, start_empty),
         cmocka_unit_test_setup(refuses_nvfp4_that_does_not_fit, start_empty),
         cmocka_unit_test_setup(refuses_scales_that_nothing_uses, start_empty),
+        cmocka_unit_test_setup(reads_settings_beside_the_configuration, start_empty),
+        cmocka_unit_test_setup(refuses_other_settings_beside_it, start_empty),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

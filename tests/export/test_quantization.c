@@ -104,6 +104,7 @@ static gb_quantization read_config(const char *text) {
     return packing;
 }
 
+#define METHOD(name, more) "{\"quantization_config\":{\"quant_method\":\"" name "\"" more "}}"
 #define FP8(more) "{\"quantization_config\":{\"quant_method\":\"fp8\"" more "}}"
 #define FLOATS(weights, more)                                                                                \
     "{\"quantization_config\":{\"quant_method\":\"compressed-tensors\",\"format\":\"float-quantized\","      \
@@ -123,24 +124,40 @@ static void reads_floats(void **state) {
     packing = read_config(FLOATS("\"strategy\":\"channel\"", ",\"input_activations\":{\"dynamic\":true}"));
     assert_string_equal(packing.fp8_scales, "_scale");
     assert_int_equal(packing.fp8_block[0], 0);
+    assert_false(packing.leaves_input_scales);
     packing = read_config(FLOATS("\"strategy\":\"block\",\"block_structure\":[128,128]", ""));
     assert_int_equal(packing.fp8_block[1], 128);
+}
+
+/* Where the configuration says that scales of inputs, outputs or caches are stored. */
+static void leaves_scales_of_inputs(void **state) {
+    (void)state;
+    static const char *const cases[] = {
+        FP8(",\"activation_scheme\":\"static\""),
+        FLOATS("\"strategy\":\"tensor\"", ",\"input_activations\":{\"dynamic\":false}"),
+        FLOATS("\"strategy\":\"tensor\"", ",\"output_activations\":{\"num_bits\":8}"),
+        FLOATS("\"strategy\":\"tensor\"", "}},\"kv_cache_scheme\":{\"num_bits\":8,\"x\":{"),
+        METHOD("modelopt", ",\"quant_algo\":\"FP8\",\"kv_cache_scheme\":{\"num_bits\":8}"),
+        METHOD("compressed-tensors",
+               ",\"format\":\"nvfp4-pack-quantized\",\"kv_cache_scheme\":{\"num_bits\":8}")};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const gb_quantization packing = read_config(cases[i]);
+        assert_true(gb_quantization_leaves(&packing, "input_scale"));
+        assert_true(gb_quantization_leaves(&packing, "k_scale"));
+        assert_false(gb_quantization_leaves(&packing, "weight_scale"));
+    }
 }
 
 static void refuses_other_floats(void **state) {
     (void)state;
     const gumbel_status unsupported = GUMBEL_ERROR_UNSUPPORTED, format = GUMBEL_ERROR_FORMAT;
     refuses(FP8(",\"fmt\":\"e5m2\""), unsupported, "fmt: \"e5m2\"");
-    refuses(FP8(",\"activation_scheme\":\"static\""), unsupported, "activation_scheme: \"static\"");
+    refuses(FP8(",\"activation_scheme\":\"other\""), unsupported, "activation_scheme: \"other\"");
     refuses(FP8(",\"weight_block_size\":[128]"), format, "weight_block_size");
     refuses(FP8(",\"weight_block_size\":[0,128]"), format, "weight_block_size");
     refuses(FLOATS("\"strategy\":\"group\"", ""), unsupported, "strategy: \"group\"");
-    refuses(FLOATS("\"strategy\":\"tensor\"", ",\"input_activations\":{\"dynamic\":false}"), unsupported,
-            "input_activations.dynamic");
     refuses(FLOATS("\"strategy\":\"block\",\"block_structure\":[128]", ""), format, "block_structure");
 }
-
-#define METHOD(name, more) "{\"quantization_config\":{\"quant_method\":\"" name "\"" more "}}"
 
 static void reads_transposed_methods(void **state) {
     (void)state;
@@ -171,10 +188,28 @@ static void reads_nvfp4(void **state) {
     assert_true(packing.fp4_divides);
     refuses(METHOD("modelopt", ",\"quant_algo\":\"NVFP4_AWQ\""), GUMBEL_ERROR_UNSUPPORTED,
             "quant_algo: \"NVFP4_AWQ\"");
-    refuses(METHOD("modelopt", ",\"quant_algo\":\"FP8\""), GUMBEL_ERROR_UNSUPPORTED, "quant_algo: \"FP8\"");
     refuses(METHOD("compressed-tensors", ",\"format\":\"nvfp4-pack-quantized\",\"config_groups\":{\"g\":{"
                                          "\"format\":\"float-quantized\"}}"),
             GUMBEL_ERROR_UNSUPPORTED, "format: \"float-quantized\"");
+}
+
+static void reads_modelopt_floats(void **state) {
+    (void)state;
+    const gb_quantization packing = read_config(METHOD("modelopt", ",\"quant_algo\":\"FP8\""));
+    assert_int_equal(packing.method, GB_QUANTIZATION_FP8);
+    assert_string_equal(packing.fp8_scales, "_scale");
+    assert_int_equal(packing.fp8_block[0], 0);
+    reads(METHOD("modelopt", ",\"quant_algo\":\"FP8_PER_CHANNEL_PER_TOKEN\""), GB_QUANTIZATION_FP8);
+    static const char *const cases[][2] = {
+        {METHOD("modelopt", ",\"quant_algo\":\"FP8_PB_WO\""), "quant_algo: \"FP8_PB_WO\""},
+        {METHOD("modelopt", ",\"quant_algo\":null"), "quant_algo: \"\" is not supported"},
+        {METHOD("modelopt", ",\"quant_algo\":\"NVFP4\",\"group_size\":32"), "group_size: expected 16"},
+        {METHOD("modelopt", ",\"quant_algo\":\"FP8\",\"pre_quant_scale\":true"), "pre_quant_scale: scaled"},
+        {METHOD("modelopt", ",\"quant_algo\":\"FP8\",\"has_zero_point\":true"), "has_zero_point: zero"},
+        {METHOD("modelopt", ",\"quant_algo\":\"FP8\",\"quantized_layers\":{\"a\":{}}"), "quantized_layers: "},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        refuses(cases[i][0], GUMBEL_ERROR_UNSUPPORTED, cases[i][1]);
 }
 
 static void refuses_other_transposed_methods(void **state) {
@@ -293,7 +328,9 @@ int main(void) {
         cmocka_unit_test(refuses_other_floats),
         cmocka_unit_test(reads_transposed_methods),
         cmocka_unit_test(refuses_other_transposed_methods),
+        cmocka_unit_test(leaves_scales_of_inputs),
         cmocka_unit_test(reads_nvfp4),
+        cmocka_unit_test(reads_modelopt_floats),
         cmocka_unit_test(refuses_bad_mlx),
         cmocka_unit_test(refuses_bad_groups),
         cmocka_unit_test(looks_modules_up),

@@ -38,6 +38,10 @@ def blocks(rows, columns):
                 modules_to_not_convert=["lm_head"])
 
 
+MODELOPT = dict(quant_method="modelopt", quant_algo="FP8", ignore=["lm_head"], producer=dict(name="modelopt"),
+                kv_cache_scheme=dict(dynamic=False, num_bits=8, type="float"))
+
+
 def compressed(strategy):
     weights = dict(num_bits=8, type="float", strategy=strategy, symmetric=True, dynamic=False)
     inputs = dict(num_bits=8, type="float", strategy="token", symmetric=True, dynamic=True)
@@ -54,6 +58,7 @@ CASES = {
                  blocks(24, 40), (24, 40), mx.bfloat16),
     "fp8_channel": (dense(hidden_size=96, intermediate_size=64), compressed("channel"), (1, None), mx.bfloat16),
     "fp8_tensor": (dense(hidden_size=96, intermediate_size=64), compressed("tensor"), (None, None), mx.float32),
+    "fp8_modelopt": (dense(hidden_size=96, intermediate_size=64), MODELOPT, (None, None), mx.float32),
 }
 
 
@@ -110,7 +115,12 @@ def make(out, seed, config, quantization, block, scale_dtype):
         else:
             stored[name] = meant[name] = mx.array(value).astype(mx.bfloat16)
         if block == (None, None) and name + suffix in stored:
-            stored[name + suffix] = stored[name + suffix].reshape(1)
+            stored[name + suffix] = stored[name + suffix].reshape(() if quantization is MODELOPT else (1,))
+        if quantization is MODELOPT and name + suffix in stored:
+            stored[name.removesuffix("weight") + "input_scale"] = mx.array(1.0)
+        for part in "kv":
+            if quantization is MODELOPT and name.endswith(f"{part}_proj.weight"):
+                stored[name.removesuffix("weight") + f"{part}_scale"] = mx.array(1.0)
     write_safetensors(out / "model.safetensors", stored)
     (out / "config.json").write_text(json.dumps(dict(config, quantization_config=quantization)))
     family = family_of(config)

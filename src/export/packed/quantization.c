@@ -70,15 +70,11 @@ static void read_block(const gb_config *config, const char *key, gb_quantization
         gb_config_fail(config, key, GUMBEL_ERROR_FORMAT, "%zu numbers, expected rows and columns", count);
 }
 
-/* Products of such weights have inputs in 8 bits with scales that are computed, or else stored: the first may
- * stay as they are, of the others nobody could tell what is meant to be clipped. */
-static void check_float_inputs(const gb_config *group) {
-    const gb_config inputs = gb_config_child(group, "input_activations");
-    if (gb_config_next_key(&inputs, NULL) && !gb_config_bool(&inputs, "dynamic", false))
-        gb_config_fail(
-            &inputs, "dynamic", GUMBEL_ERROR_UNSUPPORTED,
-            "false: stored scales of activations are not supported in this version; expected true");
-    gb_config_refuse_object(group, "output_activations", "quantized activations are");
+/* Products of such weights have inputs in 8 bits with scales that are computed, or else stored; here inputs
+ * and caches stay as they are. */
+static bool has_stored_scales(const gb_config *config, const char *key) {
+    const gb_config scheme = gb_config_child(config, key);
+    return gb_config_next_key(&scheme, NULL) && !gb_config_bool(&scheme, "dynamic", false);
 }
 
 static void read_float_group(const gb_config *group, gb_quantization *packing) {
@@ -92,7 +88,8 @@ static void read_float_group(const gb_config *group, gb_quantization *packing) {
         gb_config_fail(&weights, "num_bits", GUMBEL_ERROR_UNSUPPORTED, "expected 8");
     if (strcmp(gb_config_string(&weights, "strategy", "tensor"), "block") == 0)
         read_block(&weights, "block_structure", packing);
-    check_float_inputs(group);
+    if (has_stored_scales(group, "input_activations") || has_stored_scales(group, "output_activations"))
+        packing->leaves_input_scales = true;
 }
 
 static void read_compressed_floats(const gb_config *quantization, gb_quantization *packing) {
@@ -100,8 +97,8 @@ static void read_compressed_floats(const gb_config *quantization, gb_quantizatio
     size_t count = 0;
     packing->method = GB_QUANTIZATION_FP8;
     packing->fp8_scales = "_scale";
+    packing->leaves_input_scales = has_stored_scales(quantization, "kv_cache_scheme");
     gb_config_refuse_object(quantization, "transform_config", "rotated weights are");
-    gb_config_refuse_object(quantization, "kv_cache_scheme", "quantized caches are");
     for (const char *name = NULL; (name = gb_config_next_key(&groups, name)); count++) {
         const gb_config group = gb_config_child(&groups, name);
         read_float_group(&group, packing);
@@ -144,11 +141,13 @@ static void read_compressed(const gb_config *quantization, gb_quantization *pack
 
 /* Modules that were not converted are known by their tensors' dtype. */
 static void read_fp8(const gb_config *quantization, gb_quantization *packing) {
-    static const char *const formats[] = {"e4m3"}, *const schemes[] = {"dynamic"};
+    static const char *const formats[] = {"e4m3"}, *const schemes[] = {"dynamic", "static"};
     packing->method = GB_QUANTIZATION_FP8;
     packing->fp8_scales = "_scale_inv";
     gb_config_expect_text(quantization, "fmt", formats, 1, "\"e4m3\"");
-    gb_config_expect_text(quantization, "activation_scheme", schemes, 1, "\"dynamic\"");
+    gb_config_expect_text(quantization, "activation_scheme", schemes, 2, "\"dynamic\" or \"static\"");
+    packing->leaves_input_scales =
+        strcmp(gb_config_string(quantization, "activation_scheme", schemes[0]), schemes[1]) == 0;
     read_block(quantization, "weight_block_size", packing);
 }
 
@@ -177,7 +176,7 @@ static void read_method(const gb_config *quantization, gb_quantization *packing)
             quantization, "quant_method", GUMBEL_ERROR_UNSUPPORTED,
             "\"%s\" is not supported in this version; expected \"auto-round\", \"awq\", "
             "\"compressed-tensors\" (pack-quantized, float-quantized or nvfp4-pack-quantized), \"fp8\", "
-            "\"gptq\", \"modelopt\" (NVFP4), \"mxfp4\" or \"torchao\", or MLX's form without a method",
+            "\"gptq\", \"modelopt\" (FP8 or NVFP4), \"mxfp4\" or \"torchao\", or MLX's form without a method",
             method);
     else if (gb_config_has(quantization, "bits") && gb_config_has(quantization, "group_size"))
         read_mlx(quantization, packing);
@@ -204,4 +203,21 @@ gumbel_status gb_quantization_read(const gb_config *root, gb_quantization *packi
         return gb_config_status(root->file, error);
     }
     return gb_config_status(root->file, error);
+}
+
+bool gb_quantization_leaves(const gb_quantization *packing, const char *component) {
+    static const char *const names[] = {"input_scale",
+                                        "input_global_scale",
+                                        "activation_scale",
+                                        "output_scale",
+                                        "output_global_scale",
+                                        "gate_up_proj_activation_scale",
+                                        "q_scale",
+                                        "k_scale",
+                                        "v_scale",
+                                        "down_proj_activation_scale"};
+    for (size_t i = 0; packing->leaves_input_scales && i < sizeof names / sizeof *names; i++)
+        if (strcmp(component, names[i]) == 0)
+            return true;
+    return false;
 }
