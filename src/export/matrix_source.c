@@ -119,10 +119,31 @@ static gumbel_status find_members(const query *stack, gb_matrix_source *source, 
     return GUMBEL_OK;
 }
 
-/* A matrix of 8-bit floats, if the tensor of that name is one. */
+/* Experts in one tensor, which is a part for each, so that each has its scales. */
+static gumbel_status find_fp8_stack(const query *one, gb_matrix_source *source, bool *is_fp8,
+                                    gumbel_error *error) {
+    gb_fp8_found found;
+    const size_t count = (size_t)one->dims[0];
+    GB_TRY(gb_fp8_find_stack(one->packing, one->checkpoint, one->name, one->dims, &found, is_fp8, error));
+    if (!*is_fp8)
+        return GUMBEL_OK;
+    GB_TRY(allocate(source, count, count, error));
+    source->stacking = (gb_stacking){.parts = count, .run = (uint64_t)one->dims[1]};
+    for (size_t i = 0; i < count; i++) {
+        const gb_fp8_found member = {.scales = found.scales, .matrix = gb_fp8_member(&found, count, i)};
+        source->tensors[i] = found.codes;
+        source->parts[i] = member.matrix.codes;
+        GB_TRY(keep_fp8(source, i, &member, error));
+    }
+    return GUMBEL_OK;
+}
+
+/* Matrices of 8-bit floats, if the tensor of that name is of them. */
 static gumbel_status find_fp8(const query *one, gb_matrix_source *source, bool *is_fp8, gumbel_error *error) {
     gb_fp8_found found;
     *is_fp8 = false;
+    if (one->rank == 3)
+        return find_fp8_stack(one, source, is_fp8, error);
     if (one->rank == 2)
         GB_TRY(gb_fp8_find(one->packing, one->checkpoint, one->name, one->dims, &found, is_fp8, error));
     if (!*is_fp8)
@@ -161,7 +182,7 @@ static gumbel_status interleave(const gb_matrix_source parts[GB_PACKED_PARTS], u
     for (size_t i = 0; i < count; i++) {
         const gb_matrix_source *part = &parts[i % GB_PACKED_PARTS];
         source->tensors[i] = part->tensors[i / GB_PACKED_PARTS];
-        source->parts[i] = source->tensors[i]->data;
+        source->parts[i] = part->parts[i / GB_PACKED_PARTS];
         if (part->fp8)
             GB_TRY(keep_fp8(source, i,
                             &(gb_fp8_found){.scales = part->scales[i / GB_PACKED_PARTS],

@@ -25,8 +25,9 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-static const char *const NAMES[] = {"fp8_blocks",   "fp8_next",       "fp8_channel",     "fp8_tensor",
-                                    "fp8_modelopt", "nvfp4_modelopt", "nvfp4_compressed"};
+static const char *const NAMES[] = {"fp8_blocks", "fp8_next",       "fp8_channel",
+                                    "fp8_tensor", "fp8_modelopt",   "fp8_stack",
+                                    "fp8_halves", "nvfp4_modelopt", "nvfp4_compressed"};
 enum { CASES = sizeof NAMES / sizeof NAMES[0], MAX_TENSORS = 128, MAX_PROMPT = 64 };
 static const double TOLERANCE = 2e-4; /* of the largest absolute logit */
 
@@ -320,6 +321,35 @@ static void refuses_scales_that_do_not_fit(void **state) {
             DOWN "_scale has neither one scale nor one for each of the 96 rows");
 }
 
+#define STACK "model.language_model.layers.1.mlp.experts.gate_up_proj"
+
+static void refuses_stacks_that_do_not_fit(void **state) {
+    (void)state;
+    changed_tensors changed;
+    open_tensors("fp8_stack", &changed);
+    tensor_named(&changed, STACK "_scale_inv")->name = "other";
+    refuses("fp8_stack", &changed, NULL, STACK "_scale_inv is missing, which belongs to " STACK);
+    open_tensors("fp8_stack", &changed);
+    test_tensor *scales = tensor_named(&changed, STACK "_scale_inv");
+    scales->dims[1] = 3;
+    scales->size = scales->size / 8 * 3;
+    refuses("fp8_stack", &changed, NULL, STACK "_scale_inv has another shape than the blocks of " STACK);
+    open_tensors("fp8_stack", &changed);
+    scales = tensor_named(&changed, STACK "_scale_inv");
+    scales->rank = 2;
+    scales->dims[0] = 24;
+    scales->dims[1] = 2;
+    refuses("fp8_stack", &changed, NULL, STACK "_scale_inv has another shape");
+    open_tensors("fp8_stack", &changed);
+    tensor_named(&changed, STACK "_scale_inv")->dtype = "U16";
+    refuses("fp8_stack", &changed, NULL, STACK "_scale_inv has dtype U16");
+    open_tensors("fp8_stack", &changed);
+    test_tensor *codes = tensor_named(&changed, STACK);
+    codes->dims[1] -= 2;
+    codes->size -= (size_t)(2 * codes->dims[0] * codes->dims[2]);
+    refuses("fp8_stack", &changed, NULL, "tensor " STACK " has shape [3, 190, 64]");
+}
+
 static void refuses_scales_that_are_no_numbers(void **state) {
     (void)state;
     static const float nan = NAN;
@@ -436,6 +466,7 @@ int main(void) {
         cmocka_unit_test_setup(is_quantized_as_bfloat16, start_empty),
         cmocka_unit_test_setup(refuses_codes_that_are_no_numbers, start_empty),
         cmocka_unit_test_setup(refuses_scales_that_do_not_fit, start_empty),
+        cmocka_unit_test_setup(refuses_stacks_that_do_not_fit, start_empty),
         cmocka_unit_test_setup(refuses_scales_that_are_no_numbers, start_empty),
         cmocka_unit_test_setup(refuses_nvfp4_that_does_not_fit, start_empty),
         cmocka_unit_test_setup(refuses_scales_that_nothing_uses, start_empty),

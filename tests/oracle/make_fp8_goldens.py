@@ -18,7 +18,7 @@ import mlx.core as mx
 import numpy as np
 
 import qwen3_next
-from packed_checkpoints import VOCABULARY, next_model, to_float32, write_golden
+from packed_checkpoints import VOCABULARY, next_model, qwen_moe, to_float32, write_golden
 from reference import draw, family_of
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "data" / "export" / "packed"
@@ -50,6 +50,8 @@ def compressed(strategy):
                                                 output_activations=None)))
 
 
+EXPERTS = qwen_moe("bfloat16", hidden_size=64, moe_intermediate_size=96, num_experts=3)
+
 # Name: the model, how it is quantized, a scale's rows and columns (None: all), the scales' dtype.
 CASES = {
     "fp8_blocks": (dense(), blocks(128, 128), (128, 128), mx.float32),
@@ -59,6 +61,8 @@ CASES = {
     "fp8_channel": (dense(hidden_size=96, intermediate_size=64), compressed("channel"), (1, None), mx.bfloat16),
     "fp8_tensor": (dense(hidden_size=96, intermediate_size=64), compressed("tensor"), (None, None), mx.float32),
     "fp8_modelopt": (dense(hidden_size=96, intermediate_size=64), MODELOPT, (None, None), mx.float32),
+    "fp8_stack": (EXPERTS, blocks(24, 40), (24, 40), mx.bfloat16),  # experts in one tensor, as transformers saves them
+    "fp8_halves": (EXPERTS, blocks(128, 128), (128, 128), mx.float32),
 }
 
 
@@ -78,6 +82,14 @@ def convert(weight, block, dtype):
     codes = mx.to_fp8(mx.array(weight / wide))
     values = mx.from_fp8(codes, mx.float32) * mx.array(wide)
     return codes, scales, values.astype(mx.bfloat16)
+
+
+def convert_stack(name, weights, block, dtype):
+    """The same of a matrix for each expert. Gate and up have a scale each where one block could hold both."""
+    rows = weights.shape[1]
+    if name.endswith("gate_up_proj") and rows % block[0]:
+        block = rows // 2, block[1]
+    return (mx.stack(parts) for parts in zip(*(convert(weight, block, dtype) for weight in weights)))
 
 
 def write_safetensors(path, tensors):
@@ -112,6 +124,8 @@ def make(out, seed, config, quantization, block, scale_dtype):
     for name, value in draw(config, seed).items():
         if value.ndim == 2 and name.endswith(ENDINGS):
             stored[name], stored[name + suffix], meant[name] = convert(value, block, scale_dtype)
+        elif value.ndim == 3 and name.endswith("_proj"):
+            stored[name], stored[name + suffix], meant[name] = convert_stack(name, value, block, scale_dtype)
         else:
             stored[name] = meant[name] = mx.array(value).astype(mx.bfloat16)
         if block == (None, None) and name + suffix in stored:
@@ -127,7 +141,8 @@ def make(out, seed, config, quantization, block, scale_dtype):
     model = family.build(config)
     wide = {name: np.array(value.astype(mx.float32)) for name, value in meant.items()}
     family.adopt(model, config, wide)
-    constants = as_constants(config, {name: value for name, value in wide.items() if value.ndim == 2})
+    constants = as_constants(config, {name: value for name, value in wide.items()
+                                      if value.ndim == 2 or name.endswith("_proj")})
     write_golden(out, to_float32(model), seed, constants)
 
 

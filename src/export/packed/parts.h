@@ -6,6 +6,7 @@
 #ifndef GUMBEL_EXPORT_PACKED_PARTS_H
 #define GUMBEL_EXPORT_PACKED_PARTS_H
 
+#include "export/packed/fp8.h"
 #include "export/packed/packed.h"
 
 enum { GB_PACKED_NAME = 400 };
@@ -33,6 +34,11 @@ gumbel_status gb_packed_find_gptq(const gb_packed_query *query, gb_packed *packe
                                   gumbel_error *error);
 gumbel_status gb_packed_find_awq(const gb_packed_query *query, gb_packed *packed, bool *is_found,
                                  gumbel_error *error);
+
+/* Codes of 8-bit floats, whose shape is checked, and their scales, of whatever dtype and shape. Errors:
+ * FORMAT. */
+gumbel_status gb_fp8_find_codes(const gb_packed_query *query, gb_fp8_found *found, bool *is_found,
+                                gumbel_error *error);
 
 /* Writes the name of the tensor that holds the codes of a matrix; false where there can be none. */
 bool gb_packed_mlx_name(const gb_packed_query *query, char text[GB_PACKED_NAME]);
