@@ -25,9 +25,9 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-static const char *const NAMES[] = {"fp8_blocks", "fp8_next",       "fp8_channel",
-                                    "fp8_tensor", "fp8_modelopt",   "fp8_stack",
-                                    "fp8_halves", "nvfp4_modelopt", "nvfp4_compressed"};
+static const char *const NAMES[] = {"fp8_blocks",     "fp8_next",        "fp8_channel", "fp8_tensor",
+                                    "fp8_modelopt",   "fp8_stack",       "fp8_halves",  "mlx_mxfp8",
+                                    "nvfp4_modelopt", "nvfp4_compressed"};
 enum { CASES = sizeof NAMES / sizeof NAMES[0], MAX_TENSORS = 128, MAX_PROMPT = 64 };
 static const double TOLERANCE = 2e-4; /* of the largest absolute logit */
 
@@ -191,6 +191,7 @@ static void write_constants(const char *name, const gb_program *program) {
     }
     json_t *config = read_json(name, "/config.json");
     json_object_del(config, "quantization_config");
+    json_object_del(config, "quantization");
     char *text = json_dumps(config, 0);
     write_text(temporary_path("checkpoint/config.json"), text);
     write_safetensors(temporary_path("checkpoint/model.safetensors"), tensors, count);
@@ -362,6 +363,24 @@ static void refuses_scales_that_are_no_numbers(void **state) {
     refuses("fp8_modelopt", &changed, NULL, DOWN "_scale is missing, which belongs to " DOWN);
 }
 
+#define SWITCH "language_model.model.layers.1.mlp.switch_mlp.up_proj."
+
+static void refuses_exponents_that_are_no_numbers(void **state) {
+    (void)state;
+    static uint8_t exponents[1 << 10];
+    changed_tensors changed;
+    open_tensors("mlx_mxfp8", &changed);
+    test_tensor *scales = tensor_named(&changed, SWITCH "scales");
+    assert_true(scales->size <= sizeof exponents);
+    memcpy(exponents, scales->data, scales->size);
+    exponents[200] = 255;
+    scales->data = exponents;
+    refuses("mlx_mxfp8", &changed, NULL, "experts.gate_up_proj");
+    open_tensors("mlx_mxfp8", &changed);
+    tensor_named(&changed, SWITCH "scales")->name = SWITCH "global_scale";
+    refuses("mlx_mxfp8", &changed, NULL, "tensor " SWITCH "scales is missing");
+}
+
 #define FC "model.layers.1.mlp.up_proj."
 
 static void refuses_nvfp4_that_does_not_fit(void **state) {
@@ -468,6 +487,7 @@ int main(void) {
         cmocka_unit_test_setup(refuses_scales_that_do_not_fit, start_empty),
         cmocka_unit_test_setup(refuses_stacks_that_do_not_fit, start_empty),
         cmocka_unit_test_setup(refuses_scales_that_are_no_numbers, start_empty),
+        cmocka_unit_test_setup(refuses_exponents_that_are_no_numbers, start_empty),
         cmocka_unit_test_setup(refuses_nvfp4_that_does_not_fit, start_empty),
         cmocka_unit_test_setup(refuses_scales_that_nothing_uses, start_empty),
         cmocka_unit_test_setup(reads_settings_beside_the_configuration, start_empty),

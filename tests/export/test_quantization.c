@@ -65,6 +65,8 @@ static void knows_the_methods(void **state) {
           "\"quantization_config\":{\"quant_method\":\"gptq\"}}",
           GB_QUANTIZATION_MLX); /* as mlx-lm, which does not look at the other key then */
     reads("{\"quantization_config\":{\"bits\":4,\"group_size\":64}}", GB_QUANTIZATION_MLX);
+    reads("{\"quantization\":{\"bits\":4,\"group_size\":16,\"mode\":\"nvfp4\"}}", GB_QUANTIZATION_MLX);
+    reads("{\"quantization\":{\"bits\":8,\"group_size\":32,\"mode\":\"mxfp8\"}}", GB_QUANTIZATION_MLX);
     reads("{\"text_config\":{\"quantization_config\":{\"quant_method\":\"torchao\"}}}",
           GB_QUANTIZATION_TORCHAO);
     reads("{\"quantization_config\":{\"quant_method\":\"compressed-tensors\",\"format\":\"pack-quantized\","
@@ -237,11 +239,14 @@ static void refuses_other_transposed_methods(void **state) {
 static void refuses_bad_mlx(void **state) {
     (void)state;
     const gumbel_status unsupported = GUMBEL_ERROR_UNSUPPORTED, format = GUMBEL_ERROR_FORMAT;
-    refuses(
-        "{\"quantization\":{\"bits\":4,\"group_size\":32,\"mode\":\"nvfp4\"}}", unsupported,
-        "quantization.mode: \"nvfp4\" is not supported in this version; expected \"affine\" or \"mxfp4\"");
-    refuses("{\"quantization\":{\"bits\":4,\"group_size\":16,\"mode\":\"nvfp4\"}}", unsupported, "nvfp4");
-    refuses("{\"quantization\":{\"bits\":8,\"group_size\":32,\"mode\":\"mxfp8\"}}", unsupported, "mxfp8");
+    refuses("{\"quantization\":{\"bits\":4,\"group_size\":32,\"mode\":\"nvfp4\"}}", unsupported,
+            "quantization.mode: \"nvfp4\" with 4 bits in groups of 32; expected 4 in groups of 16");
+    refuses("{\"quantization\":{\"bits\":4,\"group_size\":32,\"mode\":\"mxfp8\"}}", unsupported,
+            "\"mxfp8\" with 4 bits");
+    refuses("{\"quantization\":{\"bits\":6,\"mode\":\"mxfp6\"}}", unsupported,
+            "quantization.mode: \"mxfp6\" is not supported in this version");
+    refuses("{\"quantization\":{\"mode\":\"nvfp4\",\"global_scale\":true}}", unsupported,
+            "global_scale: a scale");
     refuses("{\"quantization\":4}", format, "quantization: expected an object, found 4");
     refuses("{\"quantization\":{\"bits\":\"4\"}}", format, "quantization.bits: expected an integer");
     refuses("{\"quantization\":{\"bits\":0}}", format, "quantization.bits: expected an integer from 1");
@@ -275,6 +280,7 @@ static void looks_modules_up(void **state) {
     gb_config_file *file =
         open_config("{\"quantization\":{\"bits\":4,\"group_size\":64,\"a\":{\"bits\":8,\"group_size\":32},"
                     "\"b\":true,\"c\":null,\"half\":{\"bits\":6},"
+                    "\"floats\":{\"mode\":\"mxfp8\"},"
                     "\"mixed\":{\"bits\":6,\"group_size\":null,\"mode\":\"affine\"}}}");
     gb_config root = gb_config_root(file);
     gb_quantization packing;
@@ -290,6 +296,8 @@ static void looks_modules_up(void **state) {
     assert_ok(gb_quantization_mlx_module(&packing, "mixed", &said, &error),
               &error); /* as convert writes it */
     assert_true(said.is_said && said.bits == 6 && said.group == 64);
+    assert_ok(gb_quantization_mlx_module(&packing, "floats", &said, &error), &error);
+    assert_true(said.is_said && said.bits == 8 && said.group == 32);
     assert_ok(gb_quantization_mlx_module(&packing, "c", &said, &error), &error);
     assert_false(said.is_said);
     assert_ok(gb_quantization_mlx_module(&packing, "unnamed", &said, &error), &error);
@@ -316,7 +324,7 @@ static void refuses_bad_modules(void **state) {
     refuses_module("[8]", GUMBEL_ERROR_FORMAT, "quantization.a.b: expected an object");
     refuses_module("false", GUMBEL_ERROR_FORMAT, "quantization.a.b: false, but its weight is packed");
     refuses_module("{\"bits\":true}", GUMBEL_ERROR_FORMAT, "quantization.a.b.bits");
-    refuses_module("{\"bits\":4,\"group_size\":16,\"mode\":\"nvfp4\"}", GUMBEL_ERROR_UNSUPPORTED,
+    refuses_module("{\"bits\":4,\"group_size\":64,\"mode\":\"nvfp4\"}", GUMBEL_ERROR_UNSUPPORTED,
                    "quantization.a.b.mode: \"nvfp4\"");
 }
 

@@ -68,6 +68,8 @@ gumbel_status gb_fp8_find_stack(const gb_quantization *packing, const gb_checkpo
                                 const char *name, const int64_t dims[3], gb_fp8_found *found, bool *is_found,
                                 gumbel_error *error) {
     const gb_packed_query query = {packing, checkpoint, name, 3, dims};
+    if (packing && packing->method == GB_QUANTIZATION_MLX)
+        return gb_mxfp8_find(&query, found, is_found, error);
     GB_TRY(gb_fp8_find_codes(&query, found, is_found, error));
     return *is_found ? check_scales(&query, found, error) : GUMBEL_OK;
 }

@@ -10,21 +10,39 @@ enum { MAX_GROUP = 1 << 20, MAX_BLOCK = 1 << 20 };
 
 /* ---- MLX ----------------------------------------------------------------------------------------------- */
 
-static void check_mode(const gb_config *scheme) {
-    const char *mode = gb_config_string(scheme, "mode", "affine");
-    if (strcmp(mode, "affine") != 0 && strcmp(mode, "mxfp4") != 0)
-        gb_config_fail(scheme, "mode", GUMBEL_ERROR_UNSUPPORTED,
-                       "\"%s\" is not supported in this version; expected \"affine\" or \"mxfp4\"", mode);
+/* With MLX's defaults, which are the only numbers that modes of floats have. */
+static const struct {
+    const char *name;
+    int64_t bits, group;
+} MODES[] = {{"affine", 4, 64}, {"mxfp4", 4, 32}, {"nvfp4", 4, 16}, {"mxfp8", 8, 32}};
+
+static size_t read_mode(const gb_config *scheme) {
+    const char *mode = gb_config_string(scheme, "mode", MODES[0].name);
+    for (size_t i = 0; i < sizeof MODES / sizeof *MODES; i++)
+        if (strcmp(mode, MODES[i].name) == 0)
+            return i;
+    gb_config_fail(scheme, "mode", GUMBEL_ERROR_UNSUPPORTED,
+                   "\"%s\" is not supported in this version; expected \"affine\", \"mxfp4\", \"nvfp4\" or "
+                   "\"mxfp8\"",
+                   mode);
+    return 0;
 }
 
-/* MLX's own defaults are 4 bits in groups of 64; mlx-lm's mixed recipes write null for them. */
+/* mlx-lm's mixed recipes write null for bits and groups. */
 static gb_mlx_module read_scheme(const gb_config *scheme) {
-    gb_mlx_module said = {.is_said = true, .bits = 4, .group = 64};
+    const size_t mode = read_mode(scheme);
+    gb_mlx_module said = {.is_said = true, .bits = MODES[mode].bits, .group = MODES[mode].group};
     if (gb_config_has(scheme, "bits"))
         said.bits = gb_config_integer(scheme, "bits", 0, 1, 32);
     if (gb_config_has(scheme, "group_size"))
         said.group = gb_config_integer(scheme, "group_size", 0, 1, MAX_GROUP);
-    check_mode(scheme);
+    if (mode > 0 && (said.bits != MODES[mode].bits || said.group != MODES[mode].group))
+        gb_config_fail(scheme, "mode", GUMBEL_ERROR_UNSUPPORTED,
+                       "\"%s\" with %d bits in groups of %d; expected %d in groups of %d", MODES[mode].name,
+                       (int)said.bits, (int)said.group, (int)MODES[mode].bits, (int)MODES[mode].group);
+    if (gb_config_bool(scheme, "global_scale", false))
+        gb_config_fail(scheme, "global_scale", GUMBEL_ERROR_UNSUPPORTED,
+                       "a scale of scales is not supported in this version; expected false");
     return said;
 }
 

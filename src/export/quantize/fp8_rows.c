@@ -3,6 +3,7 @@
 
 #include "tensor/convert.h"
 
+#include <math.h>
 #include <string.h>
 
 float gb_float_from_e4m3(uint8_t code) {
@@ -27,6 +28,8 @@ static float scale_at(const gb_fp8 *fp8, uint64_t index) {
         whole = gb_float_from_e4m3(fp8->scales[index]);
         return fp8->is_divisor ? whole / fp8->global : whole * fp8->global;
     }
+    if (fp8->has_exponents)
+        return fp8->scales[index] == 255 ? NAN : ldexpf(1, (int)fp8->scales[index] - 127);
     if (fp8->scale_dtype == GB_F32) {
         memcpy(&whole, fp8->scales + 4 * index, sizeof whole);
         return whole;

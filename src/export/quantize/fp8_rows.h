@@ -16,6 +16,7 @@ typedef struct gb_fp8 {
     gb_dtype scale_dtype;
     uint64_t block_rows, block_columns; /* of one scale */
     uint64_t scale_columns;             /* scales of a row of blocks */
+    bool has_exponents;                 /* byte e of scales is 2^(e - 127), and 255 no number */
     bool has_4_bits;                    /* two codes a byte, the first in the low bits; scales are E4M3 */
     float global;                       /* of 4 bits: what scales are multiplied with, or divided by */
     bool is_divisor;
