@@ -265,7 +265,7 @@ static gumbel_status check_graph(const export_job *job, gumbel_error *error) {
     if (job->source.packing.leaves_input_scales)
         report(job, GUMBEL_LOG_INFO,
                "%d-bit floats: inputs and caches are not rounded with the checkpoint's scales for them",
-               job->source.packing.method == GB_QUANTIZATION_NVFP4 ? 4 : 8);
+               job->source.packing.method == GB_QUANTIZATION_FP8 ? 8 : 4);
     report_unstacked(job);
     GB_TRY(check_calibration(job, error));
     return gb_recipe_check_used(job->recipe, error);

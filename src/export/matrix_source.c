@@ -196,7 +196,8 @@ static gumbel_status interleave(const gb_matrix_source parts[GB_PACKED_PARTS], u
 /* Makes one of two parts. *is_stacked is false where they are stored in different ways. */
 static gumbel_status stack(const query *whole, gb_matrix_source parts[GB_PACKED_PARTS], uint64_t run,
                            gb_matrix_source *source, bool *is_stacked, gumbel_error *error) {
-    *is_stacked = parts[0].is_packed == parts[1].is_packed && parts[0].tensor_count == parts[1].tensor_count;
+    *is_stacked = parts[0].is_packed == parts[1].is_packed && !parts[0].fp8 == !parts[1].fp8 &&
+                  parts[0].tensor_count == parts[1].tensor_count;
     if (*is_stacked && parts[0].is_packed) {
         gb_packed packed[GB_PACKED_PARTS] = {parts[0].packed, parts[1].packed};
         GB_TRY(gb_packed_stack(whole->packing, whole->checkpoint, packed, run, &source->packed, is_stacked,
@@ -339,6 +340,6 @@ gb_dtype gb_matrix_source_dtype(const gb_matrix_source *source) {
 }
 
 const gb_block_info *gb_matrix_source_blocks(const gb_matrix_source *source) {
-    const gb_tensor *tensor = source->tensor_count > 0 ? source->tensors[0] : NULL;
+    const gb_tensor *tensor = source->tensor_count > 0 && !source->fp8 ? source->tensors[0] : NULL;
     return tensor && tensor->blocks ? gb_block_find(tensor->blocks->number) : NULL;
 }

@@ -87,6 +87,9 @@ gumbel_status gb_fp8_find_codes(const gb_packed_query *query, gb_fp8_found *foun
 gumbel_status gb_fp8_find(const gb_quantization *packing, const gb_checkpoint *checkpoint, const char *name,
                           const int64_t dims[2], gb_fp8_found *found, bool *is_found, gumbel_error *error) {
     const gb_packed_query query = {packing, checkpoint, name, 2, dims};
+    GB_TRY(gb_nvfp4_blocks_find(&query, found, is_found, error));
+    if (*is_found)
+        return GUMBEL_OK;
     if (packing && packing->method == GB_QUANTIZATION_MLX)
         return gb_mxfp8_find(&query, found, is_found, error);
     if (gb_fp8_has(packing, checkpoint, name))

@@ -68,6 +68,9 @@ gumbel_status gb_fp8_find_stack(const gb_quantization *packing, const gb_checkpo
                                 const char *name, const int64_t dims[3], gb_fp8_found *found, bool *is_found,
                                 gumbel_error *error) {
     const gb_packed_query query = {packing, checkpoint, name, 3, dims};
+    GB_TRY(gb_nvfp4_blocks_find(&query, found, is_found, error));
+    if (*is_found)
+        return GUMBEL_OK;
     if (packing && packing->method == GB_QUANTIZATION_MLX)
         return gb_mxfp8_find(&query, found, is_found, error);
     GB_TRY(gb_fp8_find_codes(&query, found, is_found, error));

@@ -47,6 +47,10 @@ gumbel_status gb_mxfp8_find(const gb_packed_query *query, gb_fp8_found *found, b
 /* Whether a tensor has the scales of that mode. */
 bool gb_mxfp8_has_scales(const gb_checkpoint *checkpoint, const gb_tensor *scales);
 
+/* The same of NVFP4 in GGUF's blocks, where a scale stands beside it. */
+gumbel_status gb_nvfp4_blocks_find(const gb_packed_query *query, gb_fp8_found *found, bool *is_found,
+                                   gumbel_error *error);
+
 /* Whether codes, or NULL, are MLX's words under a name that such have. */
 bool gb_packed_has_mlx_words(const gb_packed_query *query, const gb_tensor *codes);
 

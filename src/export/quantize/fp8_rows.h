@@ -10,6 +10,8 @@
 #include "export/stacking.h"
 #include "tensor/dtype.h"
 
+enum { GB_NVFP4_BLOCK = 64, GB_NVFP4_BLOCK_BYTES = 36 }; /* in GGUF */
+
 /* One tensor's codes and scales, in a file's mapping. */
 typedef struct gb_fp8 {
     const uint8_t *codes, *scales; /* neither is aligned */
@@ -20,6 +22,7 @@ typedef struct gb_fp8 {
     bool has_4_bits;                    /* two codes a byte, the first in the low bits; scales are E4M3 */
     float global;                       /* of 4 bits: what scales are multiplied with, or divided by */
     bool is_divisor;
+    bool has_blocks; /* codes are GGUF's blocks of NVFP4, which have scales, and scales one float32 for all */
 } gb_fp8;
 
 /* Those of all parts of a stack, or one that all parts are of. NULL: the matrix has no such codes. */
@@ -36,6 +39,8 @@ float gb_float_from_e2m1(uint32_t code);
 
 /* The bytes of a row's codes. */
 static inline uint64_t gb_fp8_row_bytes(const gb_fp8 *fp8, uint64_t columns) {
+    if (fp8->has_blocks)
+        return columns / GB_NVFP4_BLOCK * GB_NVFP4_BLOCK_BYTES;
     return fp8->has_4_bits ? columns / 2 : columns;
 }
 
