@@ -84,7 +84,7 @@ static gumbel_status open_parts(const char *path, bool is_file, bool random_weig
 /* Which llama.cpp's converter writes beside blocks of NVFP4. */
 static bool has_input_scales(const gb_gguf_import *gguf) {
     for (size_t i = 0; i < gguf->tensor_count; i++)
-        if (ends_with(gguf->tensors[i].name, ".input_scale"))
+        if (gb_nvfp4_companion(gguf->checkpoint, &gguf->tensors[i], ".input_scale"))
             return true;
     return false;
 }
@@ -137,7 +137,7 @@ void gb_source_close(gb_source *source) {
 static bool has_blocks(const gb_gguf_import *gguf) {
     for (size_t i = 0; i < gguf->tensor_count; i++)
         if (gguf->tensors[i].dtype == GB_DTYPE_NONE &&
-            !gb_nvfp4_scale_of(gguf->checkpoint, &gguf->tensors[i]))
+            !gb_nvfp4_companion(gguf->checkpoint, &gguf->tensors[i], ".scale"))
             return true;
     return false;
 }

@@ -7,18 +7,19 @@
 #include "export/checkpoint/ggml_types.h"
 #include "export/packed/parts.h"
 
-const gb_tensor *gb_nvfp4_scale_of(const gb_checkpoint *checkpoint, const gb_tensor *codes) {
+const gb_tensor *gb_nvfp4_companion(const gb_checkpoint *checkpoint, const gb_tensor *codes,
+                                    const char *ending) {
     char own[GB_FILE_NAME], text[GB_PACKED_NAME];
     if (!codes || !codes->blocks || codes->blocks->number != GB_BLOCK_NVFP4)
         return NULL;
     const char *name = gb_checkpoint_file_name(checkpoint, codes->name, own);
-    return gb_packed_rename(name, ".weight", ".scale", text) ? gb_checkpoint_find(checkpoint, text) : NULL;
+    return gb_packed_rename(name, ".weight", ending, text) ? gb_checkpoint_find(checkpoint, text) : NULL;
 }
 
 gumbel_status gb_nvfp4_blocks_find(const gb_packed_query *query, gb_fp8_found *found, bool *is_found,
                                    gumbel_error *error) {
     const gb_tensor *codes = gb_checkpoint_find(query->checkpoint, query->name);
-    const gb_tensor *scale = gb_nvfp4_scale_of(query->checkpoint, codes);
+    const gb_tensor *scale = gb_nvfp4_companion(query->checkpoint, codes, ".scale");
     const int64_t count = query->rank == 3 ? query->dims[0] : 1;
     *found = (gb_fp8_found){.codes = codes, .scales = scale};
     *is_found = scale != NULL;
