@@ -264,7 +264,8 @@ static gumbel_status check_graph(const export_job *job, gumbel_error *error) {
     GB_TRY(gb_refuse_unused_companions(checkpoint_of(job), &job->source.packing, job->own.weights, error));
     if (job->source.packing.leaves_input_scales)
         report(job, GUMBEL_LOG_INFO,
-               "4-bit floats: inputs and caches are not rounded with the checkpoint's scales for them");
+               "%d-bit floats: inputs and caches are not rounded with the checkpoint's scales for them",
+               job->source.packing.method == GB_QUANTIZATION_FP8 ? 8 : 4);
     report_unstacked(job);
     GB_TRY(check_calibration(job, error));
     return gb_recipe_check_used(job->recipe, error);

@@ -119,10 +119,31 @@ static gumbel_status find_members(const query *stack, gb_matrix_source *source, 
     return GUMBEL_OK;
 }
 
-/* A matrix of 8-bit floats, if the tensor of that name is one. */
+/* Experts in one tensor, which is a part for each, so that each has its scales. */
+static gumbel_status find_fp8_stack(const query *one, gb_matrix_source *source, bool *is_fp8,
+                                    gumbel_error *error) {
+    gb_fp8_found found;
+    const size_t count = (size_t)one->dims[0];
+    GB_TRY(gb_fp8_find_stack(one->packing, one->checkpoint, one->name, one->dims, &found, is_fp8, error));
+    if (!*is_fp8)
+        return GUMBEL_OK;
+    GB_TRY(allocate(source, count, count, error));
+    source->stacking = (gb_stacking){.parts = count, .run = (uint64_t)one->dims[1]};
+    for (size_t i = 0; i < count; i++) {
+        const gb_fp8_found member = {.scales = found.scales, .matrix = gb_fp8_member(&found, count, i)};
+        source->tensors[i] = found.codes;
+        source->parts[i] = member.matrix.codes;
+        GB_TRY(keep_fp8(source, i, &member, error));
+    }
+    return GUMBEL_OK;
+}
+
+/* Matrices of 8-bit floats, if the tensor of that name is of them. */
 static gumbel_status find_fp8(const query *one, gb_matrix_source *source, bool *is_fp8, gumbel_error *error) {
     gb_fp8_found found;
     *is_fp8 = false;
+    if (one->rank == 3)
+        return find_fp8_stack(one, source, is_fp8, error);
     if (one->rank == 2)
         GB_TRY(gb_fp8_find(one->packing, one->checkpoint, one->name, one->dims, &found, is_fp8, error));
     if (!*is_fp8)
@@ -161,7 +182,7 @@ static gumbel_status interleave(const gb_matrix_source parts[GB_PACKED_PARTS], u
     for (size_t i = 0; i < count; i++) {
         const gb_matrix_source *part = &parts[i % GB_PACKED_PARTS];
         source->tensors[i] = part->tensors[i / GB_PACKED_PARTS];
-        source->parts[i] = source->tensors[i]->data;
+        source->parts[i] = part->parts[i / GB_PACKED_PARTS];
         if (part->fp8)
             GB_TRY(keep_fp8(source, i,
                             &(gb_fp8_found){.scales = part->scales[i / GB_PACKED_PARTS],
@@ -175,7 +196,8 @@ static gumbel_status interleave(const gb_matrix_source parts[GB_PACKED_PARTS], u
 /* Makes one of two parts. *is_stacked is false where they are stored in different ways. */
 static gumbel_status stack(const query *whole, gb_matrix_source parts[GB_PACKED_PARTS], uint64_t run,
                            gb_matrix_source *source, bool *is_stacked, gumbel_error *error) {
-    *is_stacked = parts[0].is_packed == parts[1].is_packed && parts[0].tensor_count == parts[1].tensor_count;
+    *is_stacked = parts[0].is_packed == parts[1].is_packed && !parts[0].fp8 == !parts[1].fp8 &&
+                  parts[0].tensor_count == parts[1].tensor_count;
     if (*is_stacked && parts[0].is_packed) {
         gb_packed packed[GB_PACKED_PARTS] = {parts[0].packed, parts[1].packed};
         GB_TRY(gb_packed_stack(whole->packing, whole->checkpoint, packed, run, &source->packed, is_stacked,
@@ -318,6 +340,6 @@ gb_dtype gb_matrix_source_dtype(const gb_matrix_source *source) {
 }
 
 const gb_block_info *gb_matrix_source_blocks(const gb_matrix_source *source) {
-    const gb_tensor *tensor = source->tensor_count > 0 ? source->tensors[0] : NULL;
+    const gb_tensor *tensor = source->tensor_count > 0 && !source->fp8 ? source->tensors[0] : NULL;
     return tensor && tensor->blocks ? gb_block_find(tensor->blocks->number) : NULL;
 }

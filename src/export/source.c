@@ -2,6 +2,7 @@
 #include "export/source.h"
 
 #include "base/memory.h"
+#include "export/packed/fp8.h"
 #include "export/packed/packed.h"
 
 #include <errno.h>
@@ -75,7 +76,17 @@ static gumbel_status open_parts(const char *path, bool is_file, bool random_weig
         return GUMBEL_OK;
     gb_config root = gb_config_root(source->config);
     GB_TRY(gb_quantization_read(&root, &source->packing, error));
+    if (source->packing.method == GB_QUANTIZATION_NONE)
+        GB_TRY(gb_quantization_read_beside(source->directory, &source->packing, error));
     return gb_checkpoint_open(source->directory, &source->checkpoint, error);
+}
+
+/* Which llama.cpp's converter writes beside blocks of NVFP4. */
+static bool has_input_scales(const gb_gguf_import *gguf) {
+    for (size_t i = 0; i < gguf->tensor_count; i++)
+        if (gb_nvfp4_companion(gguf->checkpoint, &gguf->tensors[i], ".input_scale"))
+            return true;
+    return false;
 }
 
 static gumbel_status open_gguf(const char *path, gb_source *source, gumbel_error *error) {
@@ -83,6 +94,7 @@ static gumbel_status open_gguf(const char *path, gb_source *source, gumbel_error
     GB_TRY(gb_gguf_import_open(path, &source->gguf, error));
     source->config = source->gguf.config;
     source->checkpoint = source->gguf.checkpoint;
+    source->packing.leaves_input_scales = has_input_scales(&source->gguf);
     source->directory = gb_copy_string(path, strlen(path));
     const char *own = source->gguf.name;
     source->name = own && own[0] ? gb_copy_string(own, strlen(own)) : file_stem(path, ".gguf");
@@ -121,9 +133,11 @@ void gb_source_close(gb_source *source) {
     *source = (gb_source){0};
 }
 
+/* Those of NVFP4 with a scale are read as numbers. */
 static bool has_blocks(const gb_gguf_import *gguf) {
     for (size_t i = 0; i < gguf->tensor_count; i++)
-        if (gguf->tensors[i].dtype == GB_DTYPE_NONE)
+        if (gguf->tensors[i].dtype == GB_DTYPE_NONE &&
+            !gb_nvfp4_companion(gguf->checkpoint, &gguf->tensors[i], ".scale"))
             return true;
     return false;
 }

@@ -25,8 +25,9 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-static const char *const NAMES[] = {"fp8_blocks", "fp8_next",       "fp8_channel",
-                                    "fp8_tensor", "nvfp4_modelopt", "nvfp4_compressed"};
+static const char *const NAMES[] = {"fp8_blocks",     "fp8_next",        "fp8_channel", "fp8_tensor",
+                                    "fp8_modelopt",   "fp8_stack",       "fp8_halves",  "mlx_mxfp8",
+                                    "nvfp4_modelopt", "nvfp4_compressed"};
 enum { CASES = sizeof NAMES / sizeof NAMES[0], MAX_TENSORS = 128, MAX_PROMPT = 64 };
 static const double TOLERANCE = 2e-4; /* of the largest absolute logit */
 
@@ -190,6 +191,7 @@ static void write_constants(const char *name, const gb_program *program) {
     }
     json_t *config = read_json(name, "/config.json");
     json_object_del(config, "quantization_config");
+    json_object_del(config, "quantization");
     char *text = json_dumps(config, 0);
     write_text(temporary_path("checkpoint/config.json"), text);
     write_safetensors(temporary_path("checkpoint/model.safetensors"), tensors, count);
@@ -320,6 +322,65 @@ static void refuses_scales_that_do_not_fit(void **state) {
             DOWN "_scale has neither one scale nor one for each of the 96 rows");
 }
 
+#define STACK "model.language_model.layers.1.mlp.experts.gate_up_proj"
+
+static void refuses_stacks_that_do_not_fit(void **state) {
+    (void)state;
+    changed_tensors changed;
+    open_tensors("fp8_stack", &changed);
+    tensor_named(&changed, STACK "_scale_inv")->name = "other";
+    refuses("fp8_stack", &changed, NULL, STACK "_scale_inv is missing, which belongs to " STACK);
+    open_tensors("fp8_stack", &changed);
+    test_tensor *scales = tensor_named(&changed, STACK "_scale_inv");
+    scales->dims[1] = 3;
+    scales->size = scales->size / 8 * 3;
+    refuses("fp8_stack", &changed, NULL, STACK "_scale_inv has another shape than the blocks of " STACK);
+    open_tensors("fp8_stack", &changed);
+    scales = tensor_named(&changed, STACK "_scale_inv");
+    scales->rank = 2;
+    scales->dims[0] = 24;
+    scales->dims[1] = 2;
+    refuses("fp8_stack", &changed, NULL, STACK "_scale_inv has another shape");
+    open_tensors("fp8_stack", &changed);
+    tensor_named(&changed, STACK "_scale_inv")->dtype = "U16";
+    refuses("fp8_stack", &changed, NULL, STACK "_scale_inv has dtype U16");
+    open_tensors("fp8_stack", &changed);
+    test_tensor *codes = tensor_named(&changed, STACK);
+    codes->dims[1] -= 2;
+    codes->size -= (size_t)(2 * codes->dims[0] * codes->dims[2]);
+    refuses("fp8_stack", &changed, NULL, "tensor " STACK " has shape [3, 190, 64]");
+}
+
+static void refuses_scales_that_are_no_numbers(void **state) {
+    (void)state;
+    static const float nan = NAN;
+    changed_tensors changed;
+    open_tensors("fp8_modelopt", &changed);
+    tensor_named(&changed, DOWN "_scale")->data = &nan;
+    refuses("fp8_modelopt", &changed, NULL, DOWN);
+    open_tensors("fp8_modelopt", &changed);
+    tensor_named(&changed, DOWN "_scale")->name = "other";
+    refuses("fp8_modelopt", &changed, NULL, DOWN "_scale is missing, which belongs to " DOWN);
+}
+
+#define SWITCH "language_model.model.layers.1.mlp.switch_mlp.up_proj."
+
+static void refuses_exponents_that_are_no_numbers(void **state) {
+    (void)state;
+    static uint8_t exponents[1 << 10];
+    changed_tensors changed;
+    open_tensors("mlx_mxfp8", &changed);
+    test_tensor *scales = tensor_named(&changed, SWITCH "scales");
+    assert_true(scales->size <= sizeof exponents);
+    memcpy(exponents, scales->data, scales->size);
+    exponents[200] = 255;
+    scales->data = exponents;
+    refuses("mlx_mxfp8", &changed, NULL, "experts.gate_up_proj");
+    open_tensors("mlx_mxfp8", &changed);
+    tensor_named(&changed, SWITCH "scales")->name = SWITCH "global_scale";
+    refuses("mlx_mxfp8", &changed, NULL, "tensor " SWITCH "scales is missing");
+}
+
 #define FC "model.layers.1.mlp.up_proj."
 
 static void refuses_nvfp4_that_does_not_fit(void **state) {
@@ -362,6 +423,61 @@ static void refuses_scales_that_nothing_uses(void **state) {
     }
 }
 
+/* ---- hf_quant_config.json -------------------------------------------------------------------------------
+ */
+
+static void write_without_settings(const char *name) {
+    changed_tensors changed;
+    json_t *config = read_json(name, "/config.json");
+    json_object_del(config, "quantization_config");
+    char *text = json_dumps(config, 0);
+    write_text(temporary_path("checkpoint/config.json"), text);
+    open_tensors(name, &changed);
+    write_safetensors(temporary_path("checkpoint/model.safetensors"), changed.tensors, changed.count);
+    gb_safetensors_close(&changed.file);
+    free(text);
+    json_decref(config);
+}
+
+static void write_settings(const char *producer, const char *algorithm) {
+    char text[256];
+    snprintf(text, sizeof text,
+             "{\"producer\":{\"name\":\"%s\"},\"quantization\":{\"quant_algo\":\"%s\",\"group_size\":16,"
+             "\"kv_cache_quant_algo\":\"FP8\",\"exclude_modules\":[\"lm_head\"]}}",
+             producer, algorithm);
+    write_text(temporary_path("checkpoint/hf_quant_config.json"), text);
+}
+
+static void reads_settings_beside_the_configuration(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {{"fp8_modelopt", "FP8"}, {"nvfp4_modelopt", "NVFP4"}};
+    const gumbel_export_options options = {.activations = "none", .backend = "none"};
+    for (size_t i = 0; i < 2; i++) {
+        char directory[512];
+        data_path(directory, cases[i][0], "");
+        write_without_settings(cases[i][0]);
+        write_settings("modelopt", cases[i][1]);
+        const char *path = export_from(temporary_path("checkpoint"), "beside.gumbel", options);
+        assert_same_constants(path, export_from(directory, "within.gumbel", options));
+    }
+}
+
+static void refuses_settings(const char *part) {
+    gumbel_error error;
+    const gumbel_export_options options = {.size = sizeof options};
+    assert_fails(gumbel_export(temporary_path("checkpoint"), temporary_path("no.gumbel"), &options, &error),
+                 GUMBEL_ERROR_UNSUPPORTED, &error, part);
+}
+
+static void refuses_other_settings_beside_it(void **state) {
+    (void)state;
+    write_without_settings("fp8_modelopt");
+    write_settings("other", "FP8");
+    refuses_settings("hf_quant_config.json: producer.name: \"other\"");
+    write_settings("modelopt", "W4A8_AWQ");
+    refuses_settings("hf_quant_config.json: quantization.quant_algo: \"W4A8_AWQ\"");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(codes_are_numbers),
@@ -369,8 +485,13 @@ int main(void) {
         cmocka_unit_test_setup(is_quantized_as_bfloat16, start_empty),
         cmocka_unit_test_setup(refuses_codes_that_are_no_numbers, start_empty),
         cmocka_unit_test_setup(refuses_scales_that_do_not_fit, start_empty),
+        cmocka_unit_test_setup(refuses_stacks_that_do_not_fit, start_empty),
+        cmocka_unit_test_setup(refuses_scales_that_are_no_numbers, start_empty),
+        cmocka_unit_test_setup(refuses_exponents_that_are_no_numbers, start_empty),
         cmocka_unit_test_setup(refuses_nvfp4_that_does_not_fit, start_empty),
         cmocka_unit_test_setup(refuses_scales_that_nothing_uses, start_empty),
+        cmocka_unit_test_setup(reads_settings_beside_the_configuration, start_empty),
+        cmocka_unit_test_setup(refuses_other_settings_beside_it, start_empty),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

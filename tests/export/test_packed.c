@@ -3,6 +3,7 @@
  * Packed matrices tensor by tensor: the choice of an exact format, and files whose tensors are missing, of
  * another shape or dtype, or say what no format holds.
  */
+#include "export/packed/fp8.h"
 #include "export/packed/packed.h"
 #include "support/assertions.h"
 #include "support/checkpoints/packed_fixture.h"
@@ -70,8 +71,8 @@ static void refuses_bad_mlx(void **state) {
             160, unsupported, "tensor m.weight has codes of 0 bits");
     refuses(MLX,
             "{'m.weight':{'dtype':'U32','shape':[4,8],'data_offsets':[0,128]},"
-            "'m.scales':{'dtype':'U8','shape':[4,4],'data_offsets':[128,144]}}",
-            144, unsupported, "tensor m.scales has dtype U8, as the modes nvfp4");
+            "'m.scales':{'dtype':'U8','shape':[4,1],'data_offsets':[128,132]}}",
+            132, unsupported, "tensor m.scales has dtype U8 beside codes of 4 bits in groups of 64");
     refuses(MLX,
             "{'m.weight':{'dtype':'U32','shape':[4,0],'data_offsets':[0,0]},"
             "'m.scales':{'dtype':'F16','shape':[4,0],'data_offsets':[0,0]}}",
@@ -341,6 +342,143 @@ static void leaves_other_tensors(void **state) {
     }
 }
 
+/* ---- MLX's modes of floats ------------------------------------------------------------------------------
+ */
+
+static const char NVFP4[] = "{\"quantization\":{\"bits\":4,\"group_size\":16,\"mode\":\"nvfp4\"}}";
+static const char MXFP8[] = "{\"quantization\":{\"bits\":8,\"group_size\":32,\"mode\":\"mxfp8\",\"m\":true}}";
+
+/* Of E4M3, with NaN for its two codes that are no numbers. */
+static double e4m3_number(uint8_t code) {
+    const int exponent = code >> 3 & 15, fraction = code & 7;
+    const double magnitude = exponent ? ldexp(8 + fraction, exponent - 10) : ldexp(fraction, -9);
+    return (code & 127) == 127 ? NAN : code & 128 ? -magnitude : magnitude;
+}
+
+static double e2m1_number(uint32_t code) {
+    static const double magnitudes[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
+    return code & 8 ? -magnitudes[code & 7] : magnitudes[code & 7];
+}
+
+/* Every scale that is a number, 16 at a time. */
+static void check_nvfp4(uint8_t first_scale) {
+    packed_fixture f =
+        open_packed_fixture(NVFP4,
+                            "{'m.weight':{'dtype':'U32','shape':[4,8],'data_offsets':[0,128]},"
+                            "'m.scales':{'dtype':'U8','shape':[4,4],'data_offsets':[128,144]}}",
+                            144);
+    uint8_t *data = f.bytes + f.data_begin, bytes[512] = {0};
+    gb_packed packed;
+    gb_planes planes;
+    bool is_found;
+    gumbel_error error;
+    for (int i = 0; i < 128; i++)
+        data[i] = (uint8_t)(37 * i + 5);
+    for (int i = 0; i < 16; i++)
+        data[128 + i] = ((first_scale + i) & 127) == 127 ? 0 : (uint8_t)(first_scale + i);
+    assert_ok(find(&f, &packed, &is_found, &error), &error);
+    assert_true(is_found && packed.format.bits == 4 && packed.format.group == 16);
+    assert_true(gb_format_planes(&packed.format, 1, COLUMNS, &planes) && planes.size <= sizeof bytes);
+    for (int row = 0; row < ROWS; row++) {
+        float values[COLUMNS];
+        const gb_imported_row to = {.codes = bytes + planes.codes.offset,
+                                    .scales = bytes + planes.scales.offset};
+        gb_packed_rows(&packed, (uint64_t)row, 1, &to);
+        gb_format_dequantize(&packed.format, &planes, bytes, 0, 0, COLUMNS, values);
+        for (int i = 0; i < COLUMNS; i++)
+            assert_true((double)values[i] == e2m1_number(gb_get_code(data + 32 * row, 4, (uint64_t)i)) *
+                                                 e4m3_number(data[128 + 4 * row + i / 16]));
+    }
+    gb_packed_free(&packed);
+    close_packed_fixture(&f);
+}
+
+static void reads_nvfp4_of_mlx(void **state) {
+    (void)state;
+    for (int first = 0; first < 256; first += 16)
+        check_nvfp4((uint8_t)first);
+}
+
+static packed_fixture open_mxfp8(uint8_t first_code, uint8_t exponent) {
+    packed_fixture f =
+        open_packed_fixture(MXFP8,
+                            "{'m.weight':{'dtype':'U32','shape':[4,16],'data_offsets':[0,256]},"
+                            "'m.scales':{'dtype':'U8','shape':[4,2],'data_offsets':[256,264]}}",
+                            264);
+    for (int i = 0; i < 256; i++)
+        f.bytes[f.data_begin + (size_t)i] = (uint8_t)(first_code + i);
+    for (int i = 0; i < 8; i++)
+        f.bytes[f.data_begin + 256 + (size_t)i] = (uint8_t)(exponent + i);
+    return f;
+}
+
+static void check_mxfp8(uint8_t first_code, uint8_t exponent) {
+    packed_fixture f = open_mxfp8(first_code, exponent);
+    const uint8_t *data = f.bytes + f.data_begin;
+    const int64_t dims[] = {ROWS, COLUMNS};
+    gb_fp8_found found;
+    gb_packed packed;
+    bool is_found;
+    gumbel_error error;
+    assert_ok(find(&f, &packed, &is_found, &error), &error);
+    assert_true(!is_found && !gb_packed_has_any(&f.packing, f.checkpoint));
+    assert_ok(gb_fp8_find(&f.packing, f.checkpoint, "m.weight", dims, &found, &is_found, &error), &error);
+    assert_true(is_found);
+    const gb_stacked_bytes codes = {.parts = &found.matrix.codes};
+    for (int row = 0; row < ROWS; row++) {
+        float values[COLUMNS];
+        gb_fp8_read(&(gb_fp8_tensors){&found.matrix, 1}, &codes, COLUMNS, (uint64_t)row, 0, COLUMNS, values);
+        for (int i = 0; i < COLUMNS; i++) {
+            const double wide = ldexp(e4m3_number(data[64 * row + i]), data[256 + 2 * row + i / 32] - 127);
+            const float expected = gb_float_from_bf16(gb_bf16_from_float((float)wide));
+            assert_true(values[i] == expected || (isnan(values[i]) && isnan(expected)));
+        }
+    }
+    close_packed_fixture(&f);
+}
+
+static void reads_mxfp8_of_mlx(void **state) {
+    (void)state;
+    for (int exponent = 0; exponent < 248; exponent += 8)
+        check_mxfp8((uint8_t)(7 * exponent), (uint8_t)exponent);
+}
+
+static void refuses_bad_modes_of_floats(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {
+        {"{'m.weight':{'dtype':'U32','shape':[4,16],'data_offsets':[0,256]},"
+         "'m.scales':{'dtype':'U8','shape':[4,4],'data_offsets':[256,272]}}",
+         "tensor m.scales has shape [4, 4], expected [4, 2]"},
+        {"{'m.weight':{'dtype':'U32','shape':[4,17],'data_offsets':[0,272]},"
+         "'m.scales':{'dtype':'U8','shape':[4,2],'data_offsets':[272,280]}}",
+         "tensor m.weight has shape [4, 17], expected [4, 16]"},
+        {"{'m.weight':{'dtype':'U32','shape':[4,16],'data_offsets':[0,256]}}", "tensor m.scales is missing"}};
+    static const size_t sizes[] = {272, 280, 256};
+    const int64_t dims[] = {ROWS, COLUMNS};
+    for (size_t i = 0; i < 2; i++) {
+        packed_fixture f = open_packed_fixture(MXFP8, cases[i][0], sizes[i]);
+        gb_fp8_found found;
+        bool is_found;
+        gumbel_error error;
+        assert_fails(gb_fp8_find(&f.packing, f.checkpoint, "m.weight", dims, &found, &is_found, &error),
+                     GUMBEL_ERROR_FORMAT, &error, cases[i][1]);
+        close_packed_fixture(&f);
+    }
+    refuses(MXFP8, cases[2][0], sizes[2], GUMBEL_ERROR_FORMAT, cases[2][1]);
+    packed_fixture f =
+        open_packed_fixture(NVFP4,
+                            "{'m.weight':{'dtype':'U32','shape':[4,8],'data_offsets':[0,128]},"
+                            "'m.scales':{'dtype':'U8','shape':[4,4],'data_offsets':[128,144]}}",
+                            144);
+    gb_packed packed;
+    bool is_found;
+    gumbel_error error;
+    f.bytes[f.data_begin + 135] = 0x7f;
+    assert_fails(find(&f, &packed, &is_found, &error), GUMBEL_ERROR_UNSUPPORTED, &error,
+                 "tensor m.scales and its zero points would be rounded: expected finite scales");
+    close_packed_fixture(&f);
+}
+
 /* ---- MXFP4 --------------------------------------------------------------------------------------------- */
 
 enum { EXPERTS = 2 };
@@ -448,6 +586,9 @@ int main(void) {
         cmocka_unit_test(refuses_bad_torchao),
         cmocka_unit_test(refuses_fractional_zero_points),
         cmocka_unit_test(leaves_other_tensors),
+        cmocka_unit_test(reads_nvfp4_of_mlx),
+        cmocka_unit_test(reads_mxfp8_of_mlx),
+        cmocka_unit_test(refuses_bad_modes_of_floats),
         cmocka_unit_test(reads_mxfp4),
         cmocka_unit_test(refuses_bad_mxfp4),
     };

@@ -286,6 +286,7 @@ static void a_given_recipe_stands(void **state) {
 static void is_exact_where_nothing_is_quantized(void **state) {
     (void)state;
     expect_settings("mlx_gemma4", (gumbel_export_options){0}, false, false, "");
+    expect_settings("mlx_mxfp8", (gumbel_export_options){0}, false, false, "");
 }
 
 static void refuses_a_recipe(void **state) {
@@ -320,6 +321,8 @@ int main(void) {
         KEEPS("mlx_qwen_dense_int8"),
         KEEPS("mlx_qwen2_int4"),
         KEEPS("mlx_next_int4"),
+        KEEPS("mlx_mxfp4"),
+        KEEPS("mlx_nvfp4"),
         KEEPS("torchao_gemma4"),
         KEEPS("torchao_gemma4_symmetric"),
         KEEPS("compressed_gemma4"),

@@ -65,6 +65,8 @@ static void knows_the_methods(void **state) {
           "\"quantization_config\":{\"quant_method\":\"gptq\"}}",
           GB_QUANTIZATION_MLX); /* as mlx-lm, which does not look at the other key then */
     reads("{\"quantization_config\":{\"bits\":4,\"group_size\":64}}", GB_QUANTIZATION_MLX);
+    reads("{\"quantization\":{\"bits\":4,\"group_size\":16,\"mode\":\"nvfp4\"}}", GB_QUANTIZATION_MLX);
+    reads("{\"quantization\":{\"bits\":8,\"group_size\":32,\"mode\":\"mxfp8\"}}", GB_QUANTIZATION_MLX);
     reads("{\"text_config\":{\"quantization_config\":{\"quant_method\":\"torchao\"}}}",
           GB_QUANTIZATION_TORCHAO);
     reads("{\"quantization_config\":{\"quant_method\":\"compressed-tensors\",\"format\":\"pack-quantized\","
@@ -104,6 +106,7 @@ static gb_quantization read_config(const char *text) {
     return packing;
 }
 
+#define METHOD(name, more) "{\"quantization_config\":{\"quant_method\":\"" name "\"" more "}}"
 #define FP8(more) "{\"quantization_config\":{\"quant_method\":\"fp8\"" more "}}"
 #define FLOATS(weights, more)                                                                                \
     "{\"quantization_config\":{\"quant_method\":\"compressed-tensors\",\"format\":\"float-quantized\","      \
@@ -123,24 +126,40 @@ static void reads_floats(void **state) {
     packing = read_config(FLOATS("\"strategy\":\"channel\"", ",\"input_activations\":{\"dynamic\":true}"));
     assert_string_equal(packing.fp8_scales, "_scale");
     assert_int_equal(packing.fp8_block[0], 0);
+    assert_false(packing.leaves_input_scales);
     packing = read_config(FLOATS("\"strategy\":\"block\",\"block_structure\":[128,128]", ""));
     assert_int_equal(packing.fp8_block[1], 128);
+}
+
+/* Where the configuration says that scales of inputs, outputs or caches are stored. */
+static void leaves_scales_of_inputs(void **state) {
+    (void)state;
+    static const char *const cases[] = {
+        FP8(",\"activation_scheme\":\"static\""),
+        FLOATS("\"strategy\":\"tensor\"", ",\"input_activations\":{\"dynamic\":false}"),
+        FLOATS("\"strategy\":\"tensor\"", ",\"output_activations\":{\"num_bits\":8}"),
+        FLOATS("\"strategy\":\"tensor\"", "}},\"kv_cache_scheme\":{\"num_bits\":8,\"x\":{"),
+        METHOD("modelopt", ",\"quant_algo\":\"FP8\",\"kv_cache_scheme\":{\"num_bits\":8}"),
+        METHOD("compressed-tensors",
+               ",\"format\":\"nvfp4-pack-quantized\",\"kv_cache_scheme\":{\"num_bits\":8}")};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const gb_quantization packing = read_config(cases[i]);
+        assert_true(gb_quantization_leaves(&packing, "input_scale"));
+        assert_true(gb_quantization_leaves(&packing, "k_scale"));
+        assert_false(gb_quantization_leaves(&packing, "weight_scale"));
+    }
 }
 
 static void refuses_other_floats(void **state) {
     (void)state;
     const gumbel_status unsupported = GUMBEL_ERROR_UNSUPPORTED, format = GUMBEL_ERROR_FORMAT;
     refuses(FP8(",\"fmt\":\"e5m2\""), unsupported, "fmt: \"e5m2\"");
-    refuses(FP8(",\"activation_scheme\":\"static\""), unsupported, "activation_scheme: \"static\"");
+    refuses(FP8(",\"activation_scheme\":\"other\""), unsupported, "activation_scheme: \"other\"");
     refuses(FP8(",\"weight_block_size\":[128]"), format, "weight_block_size");
     refuses(FP8(",\"weight_block_size\":[0,128]"), format, "weight_block_size");
     refuses(FLOATS("\"strategy\":\"group\"", ""), unsupported, "strategy: \"group\"");
-    refuses(FLOATS("\"strategy\":\"tensor\"", ",\"input_activations\":{\"dynamic\":false}"), unsupported,
-            "input_activations.dynamic");
     refuses(FLOATS("\"strategy\":\"block\",\"block_structure\":[128]", ""), format, "block_structure");
 }
-
-#define METHOD(name, more) "{\"quantization_config\":{\"quant_method\":\"" name "\"" more "}}"
 
 static void reads_transposed_methods(void **state) {
     (void)state;
@@ -171,10 +190,28 @@ static void reads_nvfp4(void **state) {
     assert_true(packing.fp4_divides);
     refuses(METHOD("modelopt", ",\"quant_algo\":\"NVFP4_AWQ\""), GUMBEL_ERROR_UNSUPPORTED,
             "quant_algo: \"NVFP4_AWQ\"");
-    refuses(METHOD("modelopt", ",\"quant_algo\":\"FP8\""), GUMBEL_ERROR_UNSUPPORTED, "quant_algo: \"FP8\"");
     refuses(METHOD("compressed-tensors", ",\"format\":\"nvfp4-pack-quantized\",\"config_groups\":{\"g\":{"
                                          "\"format\":\"float-quantized\"}}"),
             GUMBEL_ERROR_UNSUPPORTED, "format: \"float-quantized\"");
+}
+
+static void reads_modelopt_floats(void **state) {
+    (void)state;
+    const gb_quantization packing = read_config(METHOD("modelopt", ",\"quant_algo\":\"FP8\""));
+    assert_int_equal(packing.method, GB_QUANTIZATION_FP8);
+    assert_string_equal(packing.fp8_scales, "_scale");
+    assert_int_equal(packing.fp8_block[0], 0);
+    reads(METHOD("modelopt", ",\"quant_algo\":\"FP8_PER_CHANNEL_PER_TOKEN\""), GB_QUANTIZATION_FP8);
+    static const char *const cases[][2] = {
+        {METHOD("modelopt", ",\"quant_algo\":\"FP8_PB_WO\""), "quant_algo: \"FP8_PB_WO\""},
+        {METHOD("modelopt", ",\"quant_algo\":null"), "quant_algo: \"\" is not supported"},
+        {METHOD("modelopt", ",\"quant_algo\":\"NVFP4\",\"group_size\":32"), "group_size: expected 16"},
+        {METHOD("modelopt", ",\"quant_algo\":\"FP8\",\"pre_quant_scale\":true"), "pre_quant_scale: scaled"},
+        {METHOD("modelopt", ",\"quant_algo\":\"FP8\",\"has_zero_point\":true"), "has_zero_point: zero"},
+        {METHOD("modelopt", ",\"quant_algo\":\"FP8\",\"quantized_layers\":{\"a\":{}}"), "quantized_layers: "},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        refuses(cases[i][0], GUMBEL_ERROR_UNSUPPORTED, cases[i][1]);
 }
 
 static void refuses_other_transposed_methods(void **state) {
@@ -202,11 +239,14 @@ static void refuses_other_transposed_methods(void **state) {
 static void refuses_bad_mlx(void **state) {
     (void)state;
     const gumbel_status unsupported = GUMBEL_ERROR_UNSUPPORTED, format = GUMBEL_ERROR_FORMAT;
-    refuses(
-        "{\"quantization\":{\"bits\":4,\"group_size\":32,\"mode\":\"nvfp4\"}}", unsupported,
-        "quantization.mode: \"nvfp4\" is not supported in this version; expected \"affine\" or \"mxfp4\"");
-    refuses("{\"quantization\":{\"bits\":4,\"group_size\":16,\"mode\":\"nvfp4\"}}", unsupported, "nvfp4");
-    refuses("{\"quantization\":{\"bits\":8,\"group_size\":32,\"mode\":\"mxfp8\"}}", unsupported, "mxfp8");
+    refuses("{\"quantization\":{\"bits\":4,\"group_size\":32,\"mode\":\"nvfp4\"}}", unsupported,
+            "quantization.mode: \"nvfp4\" with 4 bits in groups of 32; expected 4 in groups of 16");
+    refuses("{\"quantization\":{\"bits\":4,\"group_size\":32,\"mode\":\"mxfp8\"}}", unsupported,
+            "\"mxfp8\" with 4 bits");
+    refuses("{\"quantization\":{\"bits\":6,\"mode\":\"mxfp6\"}}", unsupported,
+            "quantization.mode: \"mxfp6\" is not supported in this version");
+    refuses("{\"quantization\":{\"mode\":\"nvfp4\",\"global_scale\":true}}", unsupported,
+            "global_scale: a scale");
     refuses("{\"quantization\":4}", format, "quantization: expected an object, found 4");
     refuses("{\"quantization\":{\"bits\":\"4\"}}", format, "quantization.bits: expected an integer");
     refuses("{\"quantization\":{\"bits\":0}}", format, "quantization.bits: expected an integer from 1");
@@ -240,6 +280,7 @@ static void looks_modules_up(void **state) {
     gb_config_file *file =
         open_config("{\"quantization\":{\"bits\":4,\"group_size\":64,\"a\":{\"bits\":8,\"group_size\":32},"
                     "\"b\":true,\"c\":null,\"half\":{\"bits\":6},"
+                    "\"floats\":{\"mode\":\"mxfp8\"},"
                     "\"mixed\":{\"bits\":6,\"group_size\":null,\"mode\":\"affine\"}}}");
     gb_config root = gb_config_root(file);
     gb_quantization packing;
@@ -255,6 +296,8 @@ static void looks_modules_up(void **state) {
     assert_ok(gb_quantization_mlx_module(&packing, "mixed", &said, &error),
               &error); /* as convert writes it */
     assert_true(said.is_said && said.bits == 6 && said.group == 64);
+    assert_ok(gb_quantization_mlx_module(&packing, "floats", &said, &error), &error);
+    assert_true(said.is_said && said.bits == 8 && said.group == 32);
     assert_ok(gb_quantization_mlx_module(&packing, "c", &said, &error), &error);
     assert_false(said.is_said);
     assert_ok(gb_quantization_mlx_module(&packing, "unnamed", &said, &error), &error);
@@ -281,7 +324,7 @@ static void refuses_bad_modules(void **state) {
     refuses_module("[8]", GUMBEL_ERROR_FORMAT, "quantization.a.b: expected an object");
     refuses_module("false", GUMBEL_ERROR_FORMAT, "quantization.a.b: false, but its weight is packed");
     refuses_module("{\"bits\":true}", GUMBEL_ERROR_FORMAT, "quantization.a.b.bits");
-    refuses_module("{\"bits\":4,\"group_size\":16,\"mode\":\"nvfp4\"}", GUMBEL_ERROR_UNSUPPORTED,
+    refuses_module("{\"bits\":4,\"group_size\":64,\"mode\":\"nvfp4\"}", GUMBEL_ERROR_UNSUPPORTED,
                    "quantization.a.b.mode: \"nvfp4\"");
 }
 
@@ -293,7 +336,9 @@ int main(void) {
         cmocka_unit_test(refuses_other_floats),
         cmocka_unit_test(reads_transposed_methods),
         cmocka_unit_test(refuses_other_transposed_methods),
+        cmocka_unit_test(leaves_scales_of_inputs),
         cmocka_unit_test(reads_nvfp4),
+        cmocka_unit_test(reads_modelopt_floats),
         cmocka_unit_test(refuses_bad_mlx),
         cmocka_unit_test(refuses_bad_groups),
         cmocka_unit_test(looks_modules_up),

@@ -37,7 +37,7 @@ static void read_rows(const gb_packed *packed) {
 }
 
 static void read_floats(const gb_fp8_found *found, const int64_t dims[2]) {
-    const uint8_t *const parts[] = {found->codes->data};
+    const uint8_t *const parts[] = {found->matrix.codes};
     const gb_stacked_bytes codes = {.parts = parts};
     const gb_fp8_tensors tensors = {&found->matrix, 1};
     float values[MAX_SIZE];
@@ -51,6 +51,15 @@ static void find_floats(const gb_quantization *packing, const gb_checkpoint *che
     bool is_found = false;
     if (gb_fp8_find(packing, checkpoint, name, dims, &found, &is_found, NULL) == GUMBEL_OK && is_found)
         read_floats(&found, dims);
+    const int64_t stack[] = {2, dims[0], dims[1]};
+    if (gb_fp8_find_stack(packing, checkpoint, name, stack, &found, &is_found, NULL) != GUMBEL_OK ||
+        !is_found)
+        return;
+    for (uint64_t i = 0; i < 2; i++) {
+        gb_fp8_found member = found;
+        member.matrix = gb_fp8_member(&found, 2, i);
+        read_floats(&member, dims);
+    }
 }
 
 static void find_matrix(const gb_config *root, const gb_checkpoint *checkpoint) {

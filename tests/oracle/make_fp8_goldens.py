@@ -18,7 +18,7 @@ import mlx.core as mx
 import numpy as np
 
 import qwen3_next
-from packed_checkpoints import VOCABULARY, next_model, to_float32, write_golden
+from packed_checkpoints import VOCABULARY, next_model, qwen_moe, to_float32, write_golden
 from reference import draw, family_of
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "data" / "export" / "packed"
@@ -38,6 +38,10 @@ def blocks(rows, columns):
                 modules_to_not_convert=["lm_head"])
 
 
+MODELOPT = dict(quant_method="modelopt", quant_algo="FP8", ignore=["lm_head"], producer=dict(name="modelopt"),
+                kv_cache_scheme=dict(dynamic=False, num_bits=8, type="float"))
+
+
 def compressed(strategy):
     weights = dict(num_bits=8, type="float", strategy=strategy, symmetric=True, dynamic=False)
     inputs = dict(num_bits=8, type="float", strategy="token", symmetric=True, dynamic=True)
@@ -45,6 +49,8 @@ def compressed(strategy):
                 config_groups=dict(group_0=dict(targets=["Linear"], weights=weights, input_activations=inputs,
                                                 output_activations=None)))
 
+
+EXPERTS = qwen_moe("bfloat16", hidden_size=64, moe_intermediate_size=96, num_experts=3)
 
 # Name: the model, how it is quantized, a scale's rows and columns (None: all), the scales' dtype.
 CASES = {
@@ -54,6 +60,9 @@ CASES = {
                  blocks(24, 40), (24, 40), mx.bfloat16),
     "fp8_channel": (dense(hidden_size=96, intermediate_size=64), compressed("channel"), (1, None), mx.bfloat16),
     "fp8_tensor": (dense(hidden_size=96, intermediate_size=64), compressed("tensor"), (None, None), mx.float32),
+    "fp8_modelopt": (dense(hidden_size=96, intermediate_size=64), MODELOPT, (None, None), mx.float32),
+    "fp8_stack": (EXPERTS, blocks(24, 40), (24, 40), mx.bfloat16),  # experts in one tensor, as transformers saves them
+    "fp8_halves": (EXPERTS, blocks(128, 128), (128, 128), mx.float32),
 }
 
 
@@ -73,6 +82,14 @@ def convert(weight, block, dtype):
     codes = mx.to_fp8(mx.array(weight / wide))
     values = mx.from_fp8(codes, mx.float32) * mx.array(wide)
     return codes, scales, values.astype(mx.bfloat16)
+
+
+def convert_stack(name, weights, block, dtype):
+    """The same of a matrix for each expert. Gate and up have a scale each where one block could hold both."""
+    rows = weights.shape[1]
+    if name.endswith("gate_up_proj") and rows % block[0]:
+        block = rows // 2, block[1]
+    return (mx.stack(parts) for parts in zip(*(convert(weight, block, dtype) for weight in weights)))
 
 
 def write_safetensors(path, tensors):
@@ -107,17 +124,25 @@ def make(out, seed, config, quantization, block, scale_dtype):
     for name, value in draw(config, seed).items():
         if value.ndim == 2 and name.endswith(ENDINGS):
             stored[name], stored[name + suffix], meant[name] = convert(value, block, scale_dtype)
+        elif value.ndim == 3 and name.endswith("_proj"):
+            stored[name], stored[name + suffix], meant[name] = convert_stack(name, value, block, scale_dtype)
         else:
             stored[name] = meant[name] = mx.array(value).astype(mx.bfloat16)
         if block == (None, None) and name + suffix in stored:
-            stored[name + suffix] = stored[name + suffix].reshape(1)
+            stored[name + suffix] = stored[name + suffix].reshape(() if quantization is MODELOPT else (1,))
+        if quantization is MODELOPT and name + suffix in stored:
+            stored[name.removesuffix("weight") + "input_scale"] = mx.array(1.0)
+        for part in "kv":
+            if quantization is MODELOPT and name.endswith(f"{part}_proj.weight"):
+                stored[name.removesuffix("weight") + f"{part}_scale"] = mx.array(1.0)
     write_safetensors(out / "model.safetensors", stored)
     (out / "config.json").write_text(json.dumps(dict(config, quantization_config=quantization)))
     family = family_of(config)
     model = family.build(config)
     wide = {name: np.array(value.astype(mx.float32)) for name, value in meant.items()}
     family.adopt(model, config, wide)
-    constants = as_constants(config, {name: value for name, value in wide.items() if value.ndim == 2})
+    constants = as_constants(config, {name: value for name, value in wide.items()
+                                      if value.ndim == 2 or name.endswith("_proj")})
     write_golden(out, to_float32(model), seed, constants)
 
 

@@ -55,20 +55,27 @@ CASES = {
     "mlx_qwen2_int4": (qwen2("bfloat16", tie_word_embeddings=True), dict(q_proj=scheme(8, 32), v_proj=False)),
     "mlx_next": (next_model("float32", mlp_only_layers=[1]), None),
     "mlx_next_int4": (next_model("bfloat16", **WIDE_QWEN, **EXPERTS), dict(in_proj_ba=scheme(8, 32))),
+    "mlx_mxfp4": (qwen2("bfloat16", tie_word_embeddings=True), dict(v_proj=scheme(8, 32))),
+    "mlx_nvfp4": (qwen_moe("bfloat16", **WIDE_QWEN, **EXPERTS), dict(q_proj=dict(scheme(4, 32), mode="mxfp4"))),
+    "mlx_mxfp8": (qwen_moe("bfloat16", **WIDE_QWEN, **EXPERTS), {"mlp.gate": False, "shared_expert_gate": False}),
 }
 
+
+FLOAT_MODES = ("mxfp4", "nvfp4", "mxfp8")
 
 # Where 2000 + the case's number makes two experts of a token so equal that 8-bit inputs choose another one.
 SEEDS = {"mlx_qwen_moe_even": 2011}
 
 
-def convert(config, seed, overrides, out, bits):
+def convert(config, seed, overrides, out):
     """What mlx-lm's convert does, but for the tokenizer."""
+    bits, mode = 8 if "int8" in out.name else 4, next((mode for mode in FLOAT_MODES if mode in out.name), None)
     with tempfile.TemporaryDirectory() as temporary:
         write_released(pathlib.Path(temporary) / "released", config, seed)
         model, loaded = load_model(pathlib.Path(temporary) / "released", lazy=False)
     if overrides is not None:
-        model, loaded = quantize_model(model, loaded, 64, bits, quant_predicate=mixed(model, **overrides))
+        size = dict(mode=mode, group_size=None, bits=None) if mode else dict(group_size=64, bits=bits)
+        model, loaded = quantize_model(model, loaded, **size, quant_predicate=mixed(model, **overrides))
     save_model(out, model)
     (out / "model.safetensors.index.json").unlink()
     save_config(loaded, out / "config.json")
@@ -84,10 +91,25 @@ def dequantized(out):
             continue
         path = name.removesuffix(".scales")
         own = config["quantization"].get(path, config["quantization"])
-        scales, biases = (weights[f"{path}.{part}"].astype(mx.float32) for part in ("scales", "biases"))
-        found[f"{path}.weight"] = np.array(mx.dequantize(
-            weights[f"{path}.weight"], scales, biases, group_size=own["group_size"], bits=own["bits"]))
+        parts = [weights[f"{path}.{part}"] for part in ("weight", "scales", "biases") if f"{path}.{part}" in weights]
+        wide = [part.astype(mx.float32) if mx.issubdtype(part.dtype, mx.floating) else part for part in parts]
+        about = {key: own[key] for key in ("group_size", "bits", "mode") if key in own}
+        values = mx.dequantize(*wide, **about, dtype=mx.float32)
+        found[f"{path}.weight"] = np.array(values if about.get("mode") == "mxfp8" else values + 0.0)  # of books 0 is +0
+    if "mxfp8" in out.name:
+        found = fused(found)
     return qwen3_next.apart(config, found) if config["model_type"] == "qwen3_next" else found
+
+
+def fused(weights):
+    """Experts as a program's constants of floats have them."""
+    found = dict(weights)
+    for name in [name for name in weights if name.endswith("switch_mlp.down_proj.weight")]:
+        prefix = name.removesuffix("switch_mlp.down_proj.weight")
+        down, gate, up = (found.pop(f"{prefix}switch_mlp.{part}_proj.weight") for part in ("down", "gate", "up"))
+        found[f"{prefix}experts.down_proj"] = down
+        found[f"{prefix}experts.gate_up_proj"] = np.concatenate([gate, up], axis=1)
+    return found
 
 
 def main():
@@ -95,7 +117,7 @@ def main():
         if len(sys.argv) > 1 and name not in sys.argv[1:]:
             continue
         out, seed = OUT / name, SEEDS.get(name, 2000 + index)
-        convert(explicit(config), seed, overrides, out, 8 if "int8" in name else 4)
+        convert(explicit(config), seed, overrides, out)
         model, _ = load_model(out, lazy=False)
         write_golden(out, to_float32(model), seed, dequantized(out))
 

@@ -66,22 +66,34 @@ static gumbel_status check_scales(const gb_packed_query *query, gb_fp8_found *fo
     return GUMBEL_OK;
 }
 
+gumbel_status gb_fp8_find_codes(const gb_packed_query *query, gb_fp8_found *found, bool *is_found,
+                                gumbel_error *error) {
+    char text[GB_PACKED_NAME];
+    const gb_quantization *packing = query->packing;
+    *found = (gb_fp8_found){.codes = gb_checkpoint_find(query->checkpoint, query->name)};
+    *is_found = packing && packing->fp8_scales && found->codes &&
+                strcmp(found->codes->dtype_name, "F8_E4M3") == 0 &&
+                gb_packed_rename(query->name, "", packing->fp8_scales, text);
+    if (!*is_found)
+        return GUMBEL_OK;
+    GB_TRY(gb_checkpoint_check_shape(query->checkpoint, found->codes, query->rank, query->dims, error));
+    found->scales = gb_checkpoint_find(query->checkpoint, text);
+    return found->scales
+               ? GUMBEL_OK
+               : gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: tensor %s is missing, which belongs to %s",
+                         gb_checkpoint_path(query->checkpoint), text, query->name);
+}
+
 gumbel_status gb_fp8_find(const gb_quantization *packing, const gb_checkpoint *checkpoint, const char *name,
                           const int64_t dims[2], gb_fp8_found *found, bool *is_found, gumbel_error *error) {
     const gb_packed_query query = {packing, checkpoint, name, 2, dims};
+    GB_TRY(gb_nvfp4_blocks_find(&query, found, is_found, error));
+    if (*is_found)
+        return GUMBEL_OK;
+    if (packing && packing->method == GB_QUANTIZATION_MLX)
+        return gb_mxfp8_find(&query, found, is_found, error);
     if (gb_fp8_has(packing, checkpoint, name))
         return gb_nvfp4_find(packing, checkpoint, name, dims, found, is_found, error);
-    char text[GB_PACKED_NAME];
-    *found = (gb_fp8_found){.codes = gb_checkpoint_find(checkpoint, name)};
-    *is_found = packing && packing->fp8_scales && found->codes &&
-                strcmp(found->codes->dtype_name, "F8_E4M3") == 0 &&
-                gb_packed_rename(name, "", packing->fp8_scales, text);
-    if (!*is_found)
-        return GUMBEL_OK;
-    GB_TRY(gb_checkpoint_check_shape(checkpoint, found->codes, 2, dims, error));
-    found->scales = gb_checkpoint_find(checkpoint, text);
-    if (!found->scales)
-        return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: tensor %s is missing, which belongs to %s",
-                       gb_checkpoint_path(checkpoint), text, name);
-    return check_scales(&query, found, error);
+    GB_TRY(gb_fp8_find_codes(&query, found, is_found, error));
+    return *is_found ? check_scales(&query, found, error) : GUMBEL_OK;
 }

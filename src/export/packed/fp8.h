@@ -23,6 +23,19 @@ typedef struct gb_fp8_found {
 gumbel_status gb_fp8_find(const gb_quantization *packing, const gb_checkpoint *checkpoint, const char *name,
                           const int64_t dims[2], gb_fp8_found *found, bool *is_found, gumbel_error *error);
 
+/* The same of one tensor [experts, rows, columns]; the matrix found is the first expert's (fp8_stack.c). */
+gumbel_status gb_fp8_find_stack(const gb_quantization *packing, const gb_checkpoint *checkpoint,
+                                const char *name, const int64_t dims[3], gb_fp8_found *found, bool *is_found,
+                                gumbel_error *error);
+
+/* What stands in a GGUF beside blocks of NVFP4: their ".scale" or ".input_scale", or NULL. codes may be any
+ * tensor, or NULL. */
+const gb_tensor *gb_nvfp4_companion(const gb_checkpoint *checkpoint, const gb_tensor *codes,
+                                    const char *ending);
+
+/* The matrix of one of `count` experts. */
+gb_fp8 gb_fp8_member(const gb_fp8_found *stack, uint64_t count, uint64_t index);
+
 /* The same of NVFP4 alone (nvfp4.c). */
 gumbel_status gb_nvfp4_find(const gb_quantization *packing, const gb_checkpoint *checkpoint, const char *name,
                             const int64_t dims[2], gb_fp8_found *found, bool *is_found, gumbel_error *error);

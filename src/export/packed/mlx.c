@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * MLX's quantization, as mlx-lm stores it: codes in 32-bit words that are one sequence of bits, scales and
- * biases [.., columns / group], or, in the mode mxfp4, exponents alone. Bits and group size of a module are
- * those that the configuration gives it by name; of any other module the shapes tell them.
+ * biases [.., columns / group], or, in the modes of floats, bytes alone: exponents, of nvfp4 E4M3. Bits and
+ * group size of a module are those that the configuration gives it by name; of any other module the shapes
+ * tell them.
  */
 #include "export/packed/parts.h"
 
 #include <inttypes.h>
 #include <string.h>
 
+enum { NVFP4_GROUP = 16 };
+
 bool gb_packed_mlx_name(const gb_packed_query *query, char text[GB_PACKED_NAME]) {
     return gb_packed_rename(query->name, ".weight", ".weight", text);
 }
 
-static bool is_packed(const gb_tensor *codes) {
-    return codes && strcmp(codes->dtype_name, "U32") == 0;
+bool gb_packed_has_mlx_words(const gb_packed_query *query, const gb_tensor *codes) {
+    char text[GB_PACKED_NAME];
+    return codes && strcmp(codes->dtype_name, "U32") == 0 && gb_packed_mlx_name(query, text);
 }
 
 /* From the lengths of rows: columns * bits = 32 * words and columns = group * groups, if they are whole. */
@@ -27,11 +31,16 @@ static gb_mlx_module infer(int64_t columns, int64_t words, int64_t groups) {
     return found;
 }
 
-static gumbel_status check_size(const gb_packed_query *query, const gb_tensor *codes, int64_t columns,
+static bool has_bytes(const gb_tensor *scales) {
+    return scales && strcmp(scales->dtype_name, "U8") == 0;
+}
+
+static gumbel_status check_size(const gb_packed_query *query, const gb_tensor *codes, const gb_tensor *scales,
                                 const gb_mlx_module *module, gumbel_error *error) {
-    int64_t bits = module->bits, group = module->group;
+    int64_t bits = module->bits, group = module->group, columns = query->dims[query->rank - 1];
     bool has_bits = (bits >= 4 && bits <= 6) || bits == 8;
-    if (!has_bits || (group != 32 && group != 64 && group != 128))
+    bool has_group = group == 32 || group == 64 || group == 128;
+    if (!has_bytes(scales) && (!has_bits || !has_group))
         return gb_packed_fail(query, codes, GUMBEL_ERROR_UNSUPPORTED, error,
                               "has codes of %" PRId64 " bits in groups of %" PRId64
                               ", expected 4, 5, 6 or 8 bits in groups of 32, 64 or 128",
@@ -43,40 +52,50 @@ static gumbel_status check_size(const gb_packed_query *query, const gb_tensor *c
     return GUMBEL_OK;
 }
 
-static bool has_exponents(const gb_tensor *scales) {
-    return scales && strcmp(scales->dtype_name, "U8") == 0;
+/* Of the modes of floats each has one number of bits and one group. */
+static gumbel_status check_mode(const gb_packed_query *query, const gb_tensor *scales,
+                                const gb_mlx_module *module, gumbel_error *error) {
+    const bool is_of_32 = module->group == 32 && (module->bits == 4 || module->bits == 8);
+    if (!has_bytes(scales) || is_of_32 || (module->bits == 4 && module->group == NVFP4_GROUP))
+        return GUMBEL_OK;
+    return gb_packed_fail(query, scales, GUMBEL_ERROR_UNSUPPORTED, error,
+                          "has dtype U8 beside codes of %" PRId64 " bits in groups of %" PRId64
+                          ", expected those of mxfp4, nvfp4 or mxfp8: 4 in 32, 4 in 16 or 8 in 32",
+                          module->bits, module->group);
 }
 
-/* The module's bits and group size, and the scales' tensor name in text. */
-static gumbel_status read_module(const gb_packed_query *query, const gb_tensor *codes, int64_t columns,
-                                 char text[GB_PACKED_NAME], gb_mlx_module *module, gumbel_error *error) {
+gumbel_status gb_packed_mlx_module(const gb_packed_query *query, const gb_tensor *codes,
+                                   char text[GB_PACKED_NAME], gb_mlx_module *module, gumbel_error *error) {
+    const int64_t columns = query->dims[query->rank - 1];
     gb_packed_rename(query->name, ".weight", "", text);
     GB_TRY(gb_quantization_mlx_module(query->packing, text, module, error));
     gb_packed_rename(query->name, ".weight", ".scales", text);
     const gb_tensor *scales = gb_checkpoint_find(query->checkpoint, text);
     if (!module->is_said && scales && scales->rank > 0 && codes->rank > 0)
         *module = infer(columns, codes->dims[codes->rank - 1], scales->dims[scales->rank - 1]);
-    if (has_exponents(scales) && (module->bits != 4 || module->group != 32))
-        return gb_packed_fail(query, scales, GUMBEL_ERROR_UNSUPPORTED, error,
-                              "has dtype U8, as the modes nvfp4 and mxfp8 have; expected affine or mxfp4");
-    return scales ? check_size(query, codes, columns, module, error) : GUMBEL_OK;
+    GB_TRY(check_mode(query, scales, module, error));
+    return scales ? check_size(query, codes, scales, module, error) : GUMBEL_OK;
 }
 
 gumbel_status gb_packed_find_mlx(const gb_packed_query *query, gb_packed *packed, bool *is_found,
                                  gumbel_error *error) {
     char text[GB_PACKED_NAME];
     const gb_tensor *codes = gb_checkpoint_find(query->checkpoint, query->name);
-    *is_found = is_packed(codes) && gb_packed_mlx_name(query, text);
+    *is_found = gb_packed_has_mlx_words(query, codes);
     if (!*is_found)
         return GUMBEL_OK;
     int32_t rank = query->rank;
     int64_t dims[GB_TENSOR_MAX_RANK], columns = query->dims[rank - 1];
     memcpy(dims, query->dims, (size_t)rank * sizeof *dims);
     gb_mlx_module module;
-    GB_TRY(read_module(query, codes, columns, text, &module, error));
+    GB_TRY(gb_packed_mlx_module(query, codes, text, &module, error));
+    *is_found = !has_bytes(gb_checkpoint_find(query->checkpoint, text)) || module.bits == 4;
+    if (!*is_found) /* mxfp8.c */
+        return GUMBEL_OK;
     dims[rank - 1] = module.group ? columns / module.group : 0;
     GB_TRY(gb_packed_part(query, codes, text, "F32 F16 BF16 U8", rank, dims, &packed->scales, error));
-    packed->book = has_exponents(packed->scales) ? GB_BOOK_E2M1 : GB_BOOK_NONE;
+    packed->book = has_bytes(packed->scales) ? GB_BOOK_E2M1 : GB_BOOK_NONE;
+    packed->has_float_scales = packed->book != GB_BOOK_NONE && module.group == NVFP4_GROUP;
     packed->offset_kind = packed->book == GB_BOOK_NONE ? GB_OFFSETS_BIASES : GB_OFFSETS_NONE;
     gb_packed_rename(query->name, ".weight", ".biases", text);
     if (packed->offset_kind == GB_OFFSETS_BIASES)

@@ -17,19 +17,6 @@ enum { GROUP = 16 };
 
 /* ---- Configuration ------------------------------------------------------------------------------------- */
 
-void gb_quantization_read_modelopt(const gb_config *quantization, gb_quantization *packing) {
-    const gb_config nested = gb_config_child(quantization, "quantization");
-    const gb_config *own = gb_config_has(quantization, "quantization") ? &nested : quantization;
-    const char *algorithm = gb_config_string(own, "quant_algo", "");
-    *packing = (gb_quantization){.method = GB_QUANTIZATION_NVFP4,
-                                 .fp4_codes = ".weight",
-                                 .fp4_global = ".weight_scale_2",
-                                 .leaves_input_scales = true};
-    if (strcmp(algorithm, "NVFP4") != 0)
-        gb_config_fail(own, "quant_algo", GUMBEL_ERROR_UNSUPPORTED,
-                       "\"%s\" is not supported in this version; expected \"NVFP4\"", algorithm);
-}
-
 void gb_quantization_read_compressed_nvfp4(const gb_config *quantization, gb_quantization *packing) {
     static const char *const formats[] = {"nvfp4-pack-quantized"};
     const gb_config groups = gb_config_child(quantization, "config_groups");
@@ -39,19 +26,10 @@ void gb_quantization_read_compressed_nvfp4(const gb_config *quantization, gb_qua
                                  .fp4_divides = true,
                                  .leaves_input_scales = true};
     gb_config_refuse_object(quantization, "transform_config", "rotated weights are");
-    gb_config_refuse_object(quantization, "kv_cache_scheme", "quantized caches are");
     for (const char *name = NULL; (name = gb_config_next_key(&groups, name));) {
         const gb_config group = gb_config_child(&groups, name);
         gb_config_expect_text(&group, "format", formats, 1, "\"nvfp4-pack-quantized\"");
     }
-}
-
-bool gb_quantization_leaves(const gb_quantization *packing, const char *component) {
-    static const char *const names[] = {"input_scale", "input_global_scale", "k_scale", "v_scale"};
-    for (size_t i = 0; packing->leaves_input_scales && i < sizeof names / sizeof *names; i++)
-        if (strcmp(component, names[i]) == 0)
-            return true;
-    return false;
 }
 
 /* ---- Tensors ------------------------------------------------------------------------------------------- */

@@ -198,9 +198,13 @@ bool gb_packed_has(const gb_quantization *packing, const gb_checkpoint *checkpoi
 
 bool gb_packed_has_any(const gb_quantization *packing, const gb_checkpoint *checkpoint) {
     char text[GB_PACKED_NAME];
-    for (size_t i = 0; i < gb_checkpoint_count(checkpoint); i++)
-        if (gb_packed_rename(gb_checkpoint_at(checkpoint, i)->name, METHODS[packing->method].mark, "", text))
+    for (size_t i = 0; i < gb_checkpoint_count(checkpoint); i++) {
+        const gb_tensor *tensor = gb_checkpoint_at(checkpoint, i);
+        const bool is_mxfp8 =
+            packing->method == GB_QUANTIZATION_MLX && gb_mxfp8_has_scales(checkpoint, tensor);
+        if (!is_mxfp8 && gb_packed_rename(tensor->name, METHODS[packing->method].mark, "", text))
             return true;
+    }
     return false;
 }
 

@@ -9,7 +9,7 @@
  *     torchao              the Int4Tensor and IntxUnpackedToInt8Tensor of NAME.weight as
  *                          NAME._weight_qdata, _weight_scale, _weight_zero_point: w = scale (q - zero)
  *     GPTQ, AWQ            NAME.qweight, qzeros, scales, g_idx, all transposed: w = scale (q - zero)
- *     MXFP4                NAME_blocks and NAME_scales of gpt-oss; MLX has a mode of that name
+ *     MXFP4                NAME_blocks and NAME_scales of gpt-oss; MLX has modes of that name and NVFP4's
  *
  * A whole zero point z has an exact place: it is the center 2^(bits - 1); or scale z fits the 16 bits of a
  * bias; or, 15 - q counting down from the other end, scale (15 - z) does; or q - z gets a fifth bit.
@@ -50,6 +50,7 @@ typedef struct gb_packed {
     gb_packed_layout layout;
     bool has_signed_codes;
     gb_code_book book;                 /* E2M1: codes are its numbers, scale s of a byte is 2^(s - 127) */
+    bool has_float_scales;             /* beside the book: such a byte is E4M3 */
     uint32_t bits;                     /* of a code: 4, 5, 6 or 8 */
     uint64_t rows, columns, group;     /* of the tensors; group divides columns */
     uint64_t row_pairs;                /* of so many rows and so many others, which stand in turns; or 0 */

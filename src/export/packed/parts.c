@@ -72,9 +72,11 @@ static float scale_of_exponent(uint8_t exponent) {
 }
 
 float gb_packed_scale(const gb_packed *p, uint64_t row, uint64_t group) {
-    if (p->book != GB_BOOK_NONE)
-        return scale_of_exponent(p->scales->data[row * p->row_stride + group * p->group_stride]);
-    return read_float(p->scales, row * p->row_stride + group * p->group_stride);
+    const uint64_t index = row * p->row_stride + group * p->group_stride;
+    if (p->book == GB_BOOK_NONE)
+        return read_float(p->scales, index);
+    return p->has_float_scales ? gb_float_from_e4m3(p->scales->data[index]) / 2
+                               : scale_of_exponent(p->scales->data[index]);
 }
 
 /* Zero points of consecutive rows share a word, the first in its lowest bits. */

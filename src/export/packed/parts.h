@@ -6,6 +6,7 @@
 #ifndef GUMBEL_EXPORT_PACKED_PARTS_H
 #define GUMBEL_EXPORT_PACKED_PARTS_H
 
+#include "export/packed/fp8.h"
 #include "export/packed/packed.h"
 
 enum { GB_PACKED_NAME = 400 };
@@ -33,6 +34,30 @@ gumbel_status gb_packed_find_gptq(const gb_packed_query *query, gb_packed *packe
                                   gumbel_error *error);
 gumbel_status gb_packed_find_awq(const gb_packed_query *query, gb_packed *packed, bool *is_found,
                                  gumbel_error *error);
+
+/* Codes of 8-bit floats, whose shape is checked, and their scales, of whatever dtype and shape. Errors:
+ * FORMAT. */
+gumbel_status gb_fp8_find_codes(const gb_packed_query *query, gb_fp8_found *found, bool *is_found,
+                                gumbel_error *error);
+
+/* The same of MLX's mode mxfp8: what gb_fp8_find and gb_fp8_find_stack find of it. */
+gumbel_status gb_mxfp8_find(const gb_packed_query *query, gb_fp8_found *found, bool *is_found,
+                            gumbel_error *error);
+
+/* Whether a tensor has the scales of that mode. */
+bool gb_mxfp8_has_scales(const gb_checkpoint *checkpoint, const gb_tensor *scales);
+
+/* The same of NVFP4 in GGUF's blocks, where a scale stands beside it. */
+gumbel_status gb_nvfp4_blocks_find(const gb_packed_query *query, gb_fp8_found *found, bool *is_found,
+                                   gumbel_error *error);
+
+/* Whether codes, or NULL, are MLX's words under a name that such have. */
+bool gb_packed_has_mlx_words(const gb_packed_query *query, const gb_tensor *codes);
+
+/* Bits and group of such codes, in columns that the group divides, and in text the name of their scales,
+ * which may be missing. Errors: as gb_packed_find's. */
+gumbel_status gb_packed_mlx_module(const gb_packed_query *query, const gb_tensor *codes,
+                                   char text[GB_PACKED_NAME], gb_mlx_module *module, gumbel_error *error);
 
 /* Writes the name of the tensor that holds the codes of a matrix; false where there can be none. */
 bool gb_packed_mlx_name(const gb_packed_query *query, char text[GB_PACKED_NAME]);

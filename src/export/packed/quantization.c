@@ -10,21 +10,39 @@ enum { MAX_GROUP = 1 << 20, MAX_BLOCK = 1 << 20 };
 
 /* ---- MLX ----------------------------------------------------------------------------------------------- */
 
-static void check_mode(const gb_config *scheme) {
-    const char *mode = gb_config_string(scheme, "mode", "affine");
-    if (strcmp(mode, "affine") != 0 && strcmp(mode, "mxfp4") != 0)
-        gb_config_fail(scheme, "mode", GUMBEL_ERROR_UNSUPPORTED,
-                       "\"%s\" is not supported in this version; expected \"affine\" or \"mxfp4\"", mode);
+/* With MLX's defaults, which are the only numbers that modes of floats have. */
+static const struct {
+    const char *name;
+    int64_t bits, group;
+} MODES[] = {{"affine", 4, 64}, {"mxfp4", 4, 32}, {"nvfp4", 4, 16}, {"mxfp8", 8, 32}};
+
+static size_t read_mode(const gb_config *scheme) {
+    const char *mode = gb_config_string(scheme, "mode", MODES[0].name);
+    for (size_t i = 0; i < sizeof MODES / sizeof *MODES; i++)
+        if (strcmp(mode, MODES[i].name) == 0)
+            return i;
+    gb_config_fail(scheme, "mode", GUMBEL_ERROR_UNSUPPORTED,
+                   "\"%s\" is not supported in this version; expected \"affine\", \"mxfp4\", \"nvfp4\" or "
+                   "\"mxfp8\"",
+                   mode);
+    return 0;
 }
 
-/* MLX's own defaults are 4 bits in groups of 64; mlx-lm's mixed recipes write null for them. */
+/* mlx-lm's mixed recipes write null for bits and groups. */
 static gb_mlx_module read_scheme(const gb_config *scheme) {
-    gb_mlx_module said = {.is_said = true, .bits = 4, .group = 64};
+    const size_t mode = read_mode(scheme);
+    gb_mlx_module said = {.is_said = true, .bits = MODES[mode].bits, .group = MODES[mode].group};
     if (gb_config_has(scheme, "bits"))
         said.bits = gb_config_integer(scheme, "bits", 0, 1, 32);
     if (gb_config_has(scheme, "group_size"))
         said.group = gb_config_integer(scheme, "group_size", 0, 1, MAX_GROUP);
-    check_mode(scheme);
+    if (mode > 0 && (said.bits != MODES[mode].bits || said.group != MODES[mode].group))
+        gb_config_fail(scheme, "mode", GUMBEL_ERROR_UNSUPPORTED,
+                       "\"%s\" with %d bits in groups of %d; expected %d in groups of %d", MODES[mode].name,
+                       (int)said.bits, (int)said.group, (int)MODES[mode].bits, (int)MODES[mode].group);
+    if (gb_config_bool(scheme, "global_scale", false))
+        gb_config_fail(scheme, "global_scale", GUMBEL_ERROR_UNSUPPORTED,
+                       "a scale of scales is not supported in this version; expected false");
     return said;
 }
 
@@ -70,15 +88,11 @@ static void read_block(const gb_config *config, const char *key, gb_quantization
         gb_config_fail(config, key, GUMBEL_ERROR_FORMAT, "%zu numbers, expected rows and columns", count);
 }
 
-/* Products of such weights have inputs in 8 bits with scales that are computed, or else stored: the first may
- * stay as they are, of the others nobody could tell what is meant to be clipped. */
-static void check_float_inputs(const gb_config *group) {
-    const gb_config inputs = gb_config_child(group, "input_activations");
-    if (gb_config_next_key(&inputs, NULL) && !gb_config_bool(&inputs, "dynamic", false))
-        gb_config_fail(
-            &inputs, "dynamic", GUMBEL_ERROR_UNSUPPORTED,
-            "false: stored scales of activations are not supported in this version; expected true");
-    gb_config_refuse_object(group, "output_activations", "quantized activations are");
+/* Products of such weights have inputs in 8 bits with scales that are computed, or else stored; here inputs
+ * and caches stay as they are. */
+static bool has_stored_scales(const gb_config *config, const char *key) {
+    const gb_config scheme = gb_config_child(config, key);
+    return gb_config_next_key(&scheme, NULL) && !gb_config_bool(&scheme, "dynamic", false);
 }
 
 static void read_float_group(const gb_config *group, gb_quantization *packing) {
@@ -92,7 +106,8 @@ static void read_float_group(const gb_config *group, gb_quantization *packing) {
         gb_config_fail(&weights, "num_bits", GUMBEL_ERROR_UNSUPPORTED, "expected 8");
     if (strcmp(gb_config_string(&weights, "strategy", "tensor"), "block") == 0)
         read_block(&weights, "block_structure", packing);
-    check_float_inputs(group);
+    if (has_stored_scales(group, "input_activations") || has_stored_scales(group, "output_activations"))
+        packing->leaves_input_scales = true;
 }
 
 static void read_compressed_floats(const gb_config *quantization, gb_quantization *packing) {
@@ -100,8 +115,8 @@ static void read_compressed_floats(const gb_config *quantization, gb_quantizatio
     size_t count = 0;
     packing->method = GB_QUANTIZATION_FP8;
     packing->fp8_scales = "_scale";
+    packing->leaves_input_scales = has_stored_scales(quantization, "kv_cache_scheme");
     gb_config_refuse_object(quantization, "transform_config", "rotated weights are");
-    gb_config_refuse_object(quantization, "kv_cache_scheme", "quantized caches are");
     for (const char *name = NULL; (name = gb_config_next_key(&groups, name)); count++) {
         const gb_config group = gb_config_child(&groups, name);
         read_float_group(&group, packing);
@@ -144,11 +159,13 @@ static void read_compressed(const gb_config *quantization, gb_quantization *pack
 
 /* Modules that were not converted are known by their tensors' dtype. */
 static void read_fp8(const gb_config *quantization, gb_quantization *packing) {
-    static const char *const formats[] = {"e4m3"}, *const schemes[] = {"dynamic"};
+    static const char *const formats[] = {"e4m3"}, *const schemes[] = {"dynamic", "static"};
     packing->method = GB_QUANTIZATION_FP8;
     packing->fp8_scales = "_scale_inv";
     gb_config_expect_text(quantization, "fmt", formats, 1, "\"e4m3\"");
-    gb_config_expect_text(quantization, "activation_scheme", schemes, 1, "\"dynamic\"");
+    gb_config_expect_text(quantization, "activation_scheme", schemes, 2, "\"dynamic\" or \"static\"");
+    packing->leaves_input_scales =
+        strcmp(gb_config_string(quantization, "activation_scheme", schemes[0]), schemes[1]) == 0;
     read_block(quantization, "weight_block_size", packing);
 }
 
@@ -177,7 +194,7 @@ static void read_method(const gb_config *quantization, gb_quantization *packing)
             quantization, "quant_method", GUMBEL_ERROR_UNSUPPORTED,
             "\"%s\" is not supported in this version; expected \"auto-round\", \"awq\", "
             "\"compressed-tensors\" (pack-quantized, float-quantized or nvfp4-pack-quantized), \"fp8\", "
-            "\"gptq\", \"modelopt\" (NVFP4), \"mxfp4\" or \"torchao\", or MLX's form without a method",
+            "\"gptq\", \"modelopt\" (FP8 or NVFP4), \"mxfp4\" or \"torchao\", or MLX's form without a method",
             method);
     else if (gb_config_has(quantization, "bits") && gb_config_has(quantization, "group_size"))
         read_mlx(quantization, packing);
@@ -204,4 +221,21 @@ gumbel_status gb_quantization_read(const gb_config *root, gb_quantization *packi
         return gb_config_status(root->file, error);
     }
     return gb_config_status(root->file, error);
+}
+
+bool gb_quantization_leaves(const gb_quantization *packing, const char *component) {
+    static const char *const names[] = {"input_scale",
+                                        "input_global_scale",
+                                        "activation_scale",
+                                        "output_scale",
+                                        "output_global_scale",
+                                        "gate_up_proj_activation_scale",
+                                        "q_scale",
+                                        "k_scale",
+                                        "v_scale",
+                                        "down_proj_activation_scale"};
+    for (size_t i = 0; packing->leaves_input_scales && i < sizeof names / sizeof *names; i++)
+        if (strcmp(component, names[i]) == 0)
+            return true;
+    return false;
 }

@@ -38,6 +38,11 @@ typedef struct gb_quantization {
  * format or strategy that is not read, and those that are. */
 gumbel_status gb_quantization_read(const gb_config *root, gb_quantization *packing, gumbel_error *error);
 
+/* The same of the file that modelopt's older checkpoints have beside a config.json that says nothing:
+ * hf_quant_config.json, which may be missing. Errors also: IO, MEMORY. */
+gumbel_status gb_quantization_read_beside(const char *directory, gb_quantization *packing,
+                                          gumbel_error *error);
+
 /* Whether a tensor with that last component of its name is a scale that the configuration lets be left out.
  */
 bool gb_quantization_leaves(const gb_quantization *packing, const char *component);

@@ -12,8 +12,9 @@ void gb_quantization_read_gptq(const gb_config *quantization, gb_quantization *p
 void gb_quantization_read_awq(const gb_config *quantization, gb_quantization *packing);
 void gb_quantization_read_auto_round(const gb_config *quantization, gb_quantization *packing);
 
-/* modelopt's, and the format nvfp4-pack-quantized of compressed-tensors. */
 void gb_quantization_read_modelopt(const gb_config *quantization, gb_quantization *packing);
+
+/* The format nvfp4-pack-quantized of compressed-tensors. */
 void gb_quantization_read_compressed_nvfp4(const gb_config *quantization, gb_quantization *packing);
 
 /* Refuses a text that is not among the known ones, of which the first is meant where the key is missing. */

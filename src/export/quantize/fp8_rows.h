@@ -10,15 +10,19 @@
 #include "export/stacking.h"
 #include "tensor/dtype.h"
 
+enum { GB_NVFP4_BLOCK = 64, GB_NVFP4_BLOCK_BYTES = 36 }; /* in GGUF */
+
 /* One tensor's codes and scales, in a file's mapping. */
 typedef struct gb_fp8 {
     const uint8_t *codes, *scales; /* neither is aligned */
     gb_dtype scale_dtype;
     uint64_t block_rows, block_columns; /* of one scale */
     uint64_t scale_columns;             /* scales of a row of blocks */
+    bool has_exponents;                 /* byte e of scales is 2^(e - 127), and 255 no number */
     bool has_4_bits;                    /* two codes a byte, the first in the low bits; scales are E4M3 */
     float global;                       /* of 4 bits: what scales are multiplied with, or divided by */
     bool is_divisor;
+    bool has_blocks; /* codes are GGUF's blocks of NVFP4, which have scales, and scales one float32 for all */
 } gb_fp8;
 
 /* Those of all parts of a stack, or one that all parts are of. NULL: the matrix has no such codes. */
@@ -35,6 +39,8 @@ float gb_float_from_e2m1(uint32_t code);
 
 /* The bytes of a row's codes. */
 static inline uint64_t gb_fp8_row_bytes(const gb_fp8 *fp8, uint64_t columns) {
+    if (fp8->has_blocks)
+        return columns / GB_NVFP4_BLOCK * GB_NVFP4_BLOCK_BYTES;
     return fp8->has_4_bits ? columns / 2 : columns;
 }
 

@@ -51,6 +51,7 @@ void gb_import_iq4_nl(const gb_block *b);
 void gb_import_iq4_xs(const gb_block *b);
 void gb_import_mxfp4(const gb_block *b);
 void gb_import_nvfp4(const gb_block *b);
+float gb_nvfp4_block_scale(uint8_t byte); /* E4M3 without a sign; its NaN is 0, as GGUF reads it */
 
 /* import_grids.c */
 void gb_import_iq1_s(const gb_block *b);

@@ -53,6 +53,10 @@ static uint32_t half_of_e4m3(uint32_t byte) {
     return (exponent + 127 - 8) << 7 | mantissa << 4;
 }
 
+float gb_nvfp4_block_scale(uint8_t byte) {
+    return 2 * gb_float_from_bf16((uint16_t)half_of_e4m3(byte));
+}
+
 /* Four scales, then eight bytes of nibbles for each: low ones first. */
 void gb_import_nvfp4(const gb_block *b) {
     for (uint32_t g = 0; g < 4; g++) {
