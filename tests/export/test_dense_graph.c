@@ -32,6 +32,11 @@ static const char SMOLLM3[] =
     "\"factor\":4}," SIZES "}";
 static const char NOTHING_TURNS[] = "{\"model_type\":\"smollm3\",\"no_rope_layer_interval\":1," SIZES "}";
 
+#define MINISTRAL3(original)                                                                                 \
+    "{\"model_type\":\"ministral3\",\"head_dim\":8,\"rope_parameters\":{\"llama_4_scaling_beta\":0.5,"       \
+    "\"original_max_position_embeddings\":" original "}," SIZES "}"
+static const char MINISTRAL3_LONG[] = MINISTRAL3("599"), MINISTRAL3_SHORT[] = MINISTRAL3("600");
+
 static const char GRANITE[] =
     "{\"model_type\":\"granite\",\"embedding_multiplier\":12,\"attention_multiplier\":0.25,"
     "\"residual_multiplier\":0.5,\"logits_scaling\":8," SIZES "}";
@@ -160,6 +165,16 @@ static void multiplies_as_configured(void **state) {
     assert_int_equal(count_nodes(LLAMA, GB_OP_SCALE), 0);
 }
 
+/* Where the context is longer than the first one was; else the scale is 1 at each position. */
+static void scales_queries_of_long_contexts(void **state) {
+    (void)state;
+    assert_int_equal(count_nodes(MINISTRAL3_LONG, GB_OP_SCALE_ROWS), 3);
+    assert_int_equal(count_nodes(MINISTRAL3_SHORT, GB_OP_SCALE_ROWS), 0);
+    gb_program *program = graph_of(MINISTRAL3_LONG, 0);
+    assert_constant(program, "query.scales", "f32[600,1]");
+    gb_program_destroy(program);
+}
+
 /* A layer that does not turn has neither a rotary embedding nor its factor. */
 static void turns_as_configured(void **state) {
     (void)state;
@@ -251,6 +266,7 @@ static void survives_every_bit_flip(void **state) {
     assert_survives_bit_flips(GRANITE);
     assert_survives_bit_flips(GRANITE_HYBRID);
     assert_survives_bit_flips(PHI3_LONG);
+    assert_survives_bit_flips(MINISTRAL3_LONG);
     assert_survives_bit_flips(EXPERTS);
 }
 
@@ -260,6 +276,7 @@ int main(void) {
         cmocka_unit_test(attends_as_configured),
         cmocka_unit_test(turns_as_configured),
         cmocka_unit_test(multiplies_as_configured),
+        cmocka_unit_test(scales_queries_of_long_contexts),
         cmocka_unit_test(takes_phi_apart),
         cmocka_unit_test(adds_one_to_norms),
         cmocka_unit_test(routes_with_plain_weights),

@@ -324,7 +324,8 @@ static void refuses_what_it_cannot_do(void **state) {
     assert_fails(
         gumbel_export(config, path, &options, &error), GUMBEL_ERROR_UNSUPPORTED, &error,
         "model_type: \"gptj\" is not supported in this version; known are gemma3, gemma3_text, gemma4, "
-        "gemma4_text, gemma4_unified, gemma4_unified_text, llama, mistral3, mistral, qwen2, qwen3, "
+        "gemma4_text, gemma4_unified, gemma4_unified_text, llama, mistral3, mistral, ministral3, qwen2, "
+        "qwen3, "
         "qwen3_moe, "
         "qwen3_5, qwen3_5_text, qwen3_5_moe, qwen3_5_moe_text, qwen3_next, smollm3, granite, "
         "granitemoehybrid, phi3, gpt_oss, muse_glimmer, muse_glimmer_text, nemotron_h, "

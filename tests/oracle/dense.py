@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Llama 3, Mistral, Qwen2, Qwen3 with and without experts, SmolLM3, Granite, Phi and gpt-oss, as mlx-lm has them."""
+"""Llama 3, Mistral, Ministral 3, Qwen2, Qwen3 with and without experts, SmolLM3, Granite, Phi and gpt-oss, as mlx-lm has them."""
 
 import math
 
 import mlx.core as mx
 from mlx.utils import tree_flatten
-from mlx_lm.models import gpt_oss, granite, granitemoehybrid, llama, phi3, qwen2, qwen3, qwen3_moe, smollm3
+from mlx_lm.models import (gpt_oss, granite, granitemoehybrid, llama, ministral3, phi3, qwen2, qwen3, qwen3_moe,
+                           smollm3)
 from mlx_lm.models.cache import KVCache, RotatingKVCache
 
 import expert_stacks
@@ -20,6 +21,9 @@ DEFAULTS = dict(
                num_attention_heads=32, max_position_embeddings=2048),
     mistral=dict(COMMON, vocab_size=32000, hidden_size=4096, intermediate_size=14336, num_hidden_layers=32,
                  num_attention_heads=32, num_key_value_heads=8, max_position_embeddings=131072, sliding_window=4096),
+    ministral3=dict(COMMON, vocab_size=131072, hidden_size=4096, intermediate_size=14336, num_hidden_layers=34,
+                    num_attention_heads=32, num_key_value_heads=8, head_dim=128, max_position_embeddings=262144,
+                    rms_norm_eps=1e-5, sliding_window=None),
     qwen2=dict(COMMON, vocab_size=151936, hidden_size=4096, intermediate_size=22016, num_hidden_layers=32,
                num_attention_heads=32, num_key_value_heads=32, max_position_embeddings=32768,
                sliding_window=4096, max_window_layers=28, use_sliding_window=False),
@@ -45,7 +49,7 @@ DEFAULTS = dict(
                           num_hidden_layers=32, num_attention_heads=32, max_position_embeddings=2048))
 BIASES = (-1.0, 1.0)  # what random ones are drawn from
 MODULES = dict(llama=llama, mistral=llama, qwen2=qwen2, qwen3=qwen3, qwen3_moe=qwen3_moe, smollm3=smollm3,
-               granite=granite, granitemoehybrid=granitemoehybrid, phi3=phi3, gpt_oss=gpt_oss)
+               granite=granite, granitemoehybrid=granitemoehybrid, phi3=phi3, gpt_oss=gpt_oss, ministral3=ministral3)
 
 
 CONTEXT = 8192  # that is exported, where the model has it
@@ -73,6 +77,9 @@ def explicit(config):
     if text["model_type"] == "phi3":
         choose_factors(text, rope)
     text["rope_scaling"] = rope if rope.get("rope_type", rope.get("type", "default")) != "default" else None
+    if text["model_type"] == "ministral3":  # mlx-lm needs keys whose absence means nothing
+        text["rope_parameters"] = dict(rope_theta=text["rope_theta"], llama_4_scaling_beta=0.0,
+                                       original_max_position_embeddings=1) | rope
     text["num_key_value_heads"] = text.get("num_key_value_heads") or text["num_attention_heads"]
     text["head_dim"] = text.get("head_dim") or text["hidden_size"] // text["num_attention_heads"]
     text["intermediate_size"] = text.get("shared_intermediate_size") or text["intermediate_size"]
@@ -83,7 +90,7 @@ def explicit(config):
 
 def sliding_layers(text):
     count, kind = text["num_hidden_layers"], text["model_type"]
-    if kind == "mistral":
+    if kind in ("mistral", "ministral3"):
         return [text["sliding_window"] is not None] * count
     if kind == "gpt_oss":
         return [name == "sliding_attention" for name in text.get("layer_types") or ["sliding_attention", "full_attention"]]
@@ -107,9 +114,11 @@ def use_windows(model, text):
         inner = layer.__class__.__call__
 
         class Windowed(layer.__class__):
-            def __call__(self, x, mask=None, cache=None):
+            def __call__(self, x, *rest, cache=None):
+                *scales, _, cache = rest if cache is None else (*rest, cache)
                 window = text["sliding_window"] if is_sliding else None
-                return inner(self, x, cache.make_mask(x.shape[1], window_size=window, return_array=True), cache)
+                mask = cache.make_mask(x.shape[1], window_size=window, return_array=True)
+                return inner(self, x, *scales, mask, cache)
         layer.__class__ = Windowed
 
     if any(slides):

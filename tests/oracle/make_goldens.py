@@ -379,6 +379,24 @@ CONFIGS.update({
         layer_types=["full_attention", "conv", "conv", "full_attention"]),
 })
 
+# Ministral 3: wrapped as released and by itself; queries that grow and do not, within windows and without; YaRN whose
+# factors cancel and whose do not, and none.
+MINISTRAL_YARN = dict(rope_type="yarn", factor=16.0, beta_fast=32.0, beta_slow=1.0, original_max_position_embeddings=32)
+CONFIGS.update({
+    "ministral3_released": dict(model_type="mistral3", dtype="bfloat16", vision_config=dict(model_type="pixtral"),
+                                text_config=dense(
+        "ministral3", num_key_value_heads=2, head_dim=32, max_position_embeddings=512, rms_norm_eps=1e-5, sliding_window=None,
+        rope_parameters=dict(MINISTRAL_YARN, type="yarn", rope_theta=1000000.0, max_position_embeddings=512, mscale=1.0,
+                             mscale_all_dim=1.0, llama_4_scaling_beta=0.1))),
+    "ministral3_window": dense(
+        "ministral3", dtype="float32", vocab_size=389, hidden_size=72, num_attention_heads=6, num_key_value_heads=1,
+        head_dim=24, num_hidden_layers=3, sliding_window=24, tie_word_embeddings=True, rope_theta=5000.0,
+        rope_scaling=dict(MINISTRAL_YARN, llama_4_scaling_beta=0.75)),
+    "ministral3_plain": dense(
+        "ministral3", dtype="float16", num_key_value_heads=4, head_dim=16, num_hidden_layers=3,
+        rope_parameters=dict(rope_type="default", rope_theta=500.0, llama_4_scaling_beta=0.0, original_max_position_embeddings=64)),
+})
+
 
 def main():
     OUT.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The configuration of the plain decoders: Llama 3, Mistral, Qwen2, Qwen3 with and without experts, Gemma 3,
- * SmolLM3, Granite, Phi, gpt-oss and Muse Glimmer, in every form that transformers has written. They differ
- * by defaults, a few keys, and what their layers have. Absent keys take transformers' defaults.
+ * The configuration of the plain decoders: Llama 3, Mistral, Ministral 3, Qwen2, Qwen3 with and without
+ * experts, Gemma 3, SmolLM3, Granite, Phi, gpt-oss and Muse Glimmer, in every form that transformers has
+ * written. They differ by defaults, a few keys, and what their layers have. Absent keys take transformers'
+ * defaults.
  */
 #ifndef GUMBEL_EXPORT_MODELS_DENSE_CONFIG_H
 #define GUMBEL_EXPORT_MODELS_DENSE_CONFIG_H

@@ -9,6 +9,8 @@ static const gb_dense_family FAMILIES[] = {
     {"llama", NULL, 32000, 4096, 11008, 32, 32, 0, 0, .max_positions = 2048},
     {"mistral", "mistral3", 32000, 4096, 14336, 32, 32, 8, 0, .max_positions = 131072, .sliding_window = 4096,
      .windows = GB_WINDOWS_IN_ALL},
+    {"ministral3", "mistral3", 131072, 4096, 14336, 34, 32, 8, 128, .max_positions = 262144,
+     .rms_norm_eps = 1e-5, .windows = GB_WINDOWS_IN_ALL, .scales_queries = true},
     {"qwen2", NULL, 151936, 4096, 22016, 32, 32, 32, 0, .max_positions = 32768, .sliding_window = 4096,
      .windows = GB_WINDOWS_FROM_A_LAYER, .traits = {.has_head_biases = true}},
     {"qwen3", NULL, 151936, 4096, 22016, 32, 32, 32, 128, .max_positions = 32768, .sliding_window = 4096,

@@ -38,6 +38,7 @@ typedef struct gb_dense_family {
     double logit_scale;       /* output_multiplier; 0: none */
     double output_norm_eps;   /* post_norm_eps; 0: rms_norm_eps */
     bool has_gpt_oss_experts; /* with biases, and a clamped SwiGLU */
+    bool scales_queries;      /* as rope_parameters say */
     bool scales_embeddings;   /* by the root of their size */
     bool has_multipliers;     /* of embeddings, scores, what layers add, and logits */
     gb_dense_traits traits;
