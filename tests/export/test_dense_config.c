@@ -505,6 +505,42 @@ static void reads_ministral3(void **state) {
             "rope_parameters.original_max_position_embeddings: is missing");
 }
 
+static void reads_olmo(void **state) {
+    (void)state;
+    gb_dense_config config;
+    accepts("olmo3",
+            ",\"rope_theta\":500000.0,\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":8,"
+            "\"original_max_position_embeddings\":8192}",
+            &config);
+    assert_int_equal(config.vocab_size, 50304);
+    assert_int_equal(config.kv_heads, 32);
+    assert_int_equal(config.head_dim, 128);
+    assert_int_equal(config.sliding_window, 4096);
+    assert_true(config.traits.has_wide_head_norms && config.traits.has_output_norms);
+    assert_true(config.traits.has_plain_inputs && !config.has_tied_head && config.rms_norm_eps == 1e-5);
+    assert_true(config.layers[2].is_sliding && !config.layers[3].is_sliding);
+    assert_true(config.rope.attention_factor > 1 && config.sliding_rope.attention_factor == 1);
+    assert_near(config.rope.frequencies[63], config.sliding_rope.frequencies[63] / 8);
+    gb_dense_config_free(&config);
+    accepts("olmo3", ",\"rope_theta\":10.0,\"rope_parameters\":{\"sliding_attention\":{\"rope_theta\":100}}",
+            &config);
+    assert_true(config.rope.theta == 10 && config.sliding_rope.theta == 100);
+    gb_dense_config_free(&config);
+    accepts("olmo2", ",\"rope_theta\":10.0", &config);
+    assert_true(config.rope.theta == 10 && config.traits.has_wide_head_norms && !config.layers[0].is_sliding);
+    gb_dense_config_free(&config);
+    accepts("olmo3", ",\"num_hidden_layers\":1,\"sliding_window\":null,\"layer_types\":[\"full_attention\"]",
+            &config);
+    assert_false(config.layers[0].is_sliding);
+    gb_dense_config_free(&config);
+    refuses("olmo3", ",\"sliding_window\":null", GUMBEL_ERROR_UNSUPPORTED,
+            "sliding_window: null, expected the window of layer 0, which slides");
+    refuses("olmo3", ",\"rope_theta\":1e4", GUMBEL_ERROR_UNSUPPORTED,
+            "rope_theta: 10000, where implementations differ about layers that slide; expected 500000");
+    refuses("olmo3", ",\"rope_parameters\":{\"rope_theta\":1e4}", GUMBEL_ERROR_UNSUPPORTED,
+            "rope_parameters.rope_theta: stands beside the kinds of layers");
+}
+
 static void reads_a_wrapper(void **state) {
     (void)state;
     gb_dense_config config;
@@ -557,6 +593,7 @@ int main(void) {
         cmocka_unit_test(reads_gpt_oss),
         cmocka_unit_test(reads_muse_glimmer),
         cmocka_unit_test(reads_ministral3),
+        cmocka_unit_test(reads_olmo),
         cmocka_unit_test(reads_a_wrapper),
         cmocka_unit_test(refuses_what_it_cannot_run),
     };

@@ -329,7 +329,7 @@ static void refuses_what_it_cannot_do(void **state) {
         "qwen3_moe, "
         "qwen3_5, qwen3_5_text, qwen3_5_moe, qwen3_5_moe_text, qwen3_next, smollm3, granite, "
         "granitemoehybrid, phi3, gpt_oss, muse_glimmer, muse_glimmer_text, nemotron_h, "
-        "lfm2, lfm2_moe");
+        "lfm2, lfm2_moe, olmo2, olmo3");
     write_text(config, "{\"model_type\":\"gemma4_text\",\"dtype\":\"int8\"}");
     assert_fails(gumbel_export(config, path, &options, &error), GUMBEL_ERROR_UNSUPPORTED, &error,
                  "dtype: \"int8\"");

@@ -90,6 +90,13 @@ static const dense_case CASES[] = {
      "\"factor\":4.0,\"original_max_position_embeddings\":5,\"mscale\":1,\"mscale_all_dim\":0.5,"
      "\"llama_4_scaling_beta\":0.25}}",
      NULL, "yarn", ""},
+    {&gb_gguf_olmo2,
+     "{\"model_type\":\"olmo3\"," SIZES ",\"sliding_window\":3,\"layer_types\":[\"sliding_attention\","
+     "\"full_attention\",\"sliding_attention\",\"full_attention\"],\"rope_parameters\":{"
+     "\"full_attention\":{\"rope_theta\":12345.0,\"rope_type\":\"yarn\",\"factor\":4.0,"
+     "\"original_max_position_embeddings\":25},\"sliding_attention\":{\"rope_theta\":321.0}}}",
+     NULL, "yarn", ""},
+    {&gb_gguf_olmo2, "{\"model_type\":\"olmo2\"," SIZES ",\"rope_theta\":12345.0}", NULL, NULL, ""},
 };
 enum { CASE_COUNT = sizeof CASES / sizeof CASES[0] };
 
@@ -108,6 +115,9 @@ static bool is_muse(const dense_case *c) {
 /* Whether the model's files have the key. */
 static bool has_key(const dense_case *c, const char *key) {
     if (is_muse(c) && (strcmp(key, "logit_scale") == 0 || strstr(key, "sliding") || strstr(key, "swa")))
+        return true;
+    const bool is_olmo3 = c->architecture == &gb_gguf_olmo2 && c->scaling;
+    if (is_olmo3 && (strstr(key, "sliding") || strstr(key, "swa")))
         return true;
     if (strstr(key, "capping"))
         return is_muse(c);

@@ -108,8 +108,8 @@ static int set_up_gpt_oss(void **state) {
 static int set_up_ministral3(void **state) {
     return set_up(state, "ministral3.json", NULL);
 }
-static int set_up_ministral3_int8(void **state) {
-    return set_up(state, "ministral3.json", "int8");
+static int set_up_olmo3(void **state) {
+    return set_up(state, "olmo3.json", NULL);
 }
 static int set_up_nemotron(void **state) {
     return set_up(state, "nemotron.json", NULL);
@@ -303,7 +303,7 @@ static void test_fork_and_unfused(void **state) {
         cmocka_unit_test_setup_teardown(test, set_up_phi3, tear_down),                                       \
         cmocka_unit_test_setup_teardown(test, set_up_gpt_oss, tear_down),                                    \
         cmocka_unit_test_setup_teardown(test, set_up_ministral3, tear_down),                                 \
-        cmocka_unit_test_setup_teardown(test, set_up_ministral3_int8, tear_down),                            \
+        cmocka_unit_test_setup_teardown(test, set_up_olmo3, tear_down),                                      \
         cmocka_unit_test_setup_teardown(test, set_up_nemotron, tear_down),                                   \
         cmocka_unit_test_setup_teardown(test, set_up_lfm2, tear_down),                                       \
         cmocka_unit_test_setup_teardown(test, set_up_int4, tear_down),                                       \

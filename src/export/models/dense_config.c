@@ -137,10 +137,32 @@ static void need_rope(const gb_config *text, const char *key) {
         gb_config_fail(text, key, GUMBEL_ERROR_UNSUPPORTED, "is missing, where implementations differ");
 }
 
+/* Where layers that slide have no theta of their own transformers takes the default, mlx-lm the model's. */
+static void check_sliding_theta(const gb_config *text, double theta) {
+    const gb_config kinds = gb_config_child(text, "rope_parameters"),
+                    sliding = gb_config_child(&kinds, "sliding_attention");
+    const double own = gb_config_number(text, "rope_theta", theta, 1, 1e12);
+    if (own != theta && !gb_config_has(&sliding, "rope_theta"))
+        gb_config_fail(text, "rope_theta", GUMBEL_ERROR_UNSUPPORTED,
+                       "%g, where implementations differ about layers that slide; expected %g, or a "
+                       "rope_theta in rope_parameters.sliding_attention",
+                       own, theta);
+}
+
+static void read_ropes_of_kinds(const gb_config *text, const gb_dense_family *family,
+                                gb_dense_config *config) {
+    const bool has_one = family->has_one_theta;
+    const gb_rope_kind full = {"full_attention", "rope_theta", has_one ? family->rope_theta : 1e6, true};
+    const gb_rope_kind sliding = {"sliding_attention", has_one ? "rope_theta" : "rope_local_base_freq",
+                                  has_one ? family->rope_theta : 1e4, false};
+    if (has_one)
+        check_sliding_theta(text, family->rope_theta);
+    gb_rope_config_read_kind(text, &full, config->head_dim, config->max_positions, &config->rope);
+    gb_rope_config_read_kind(text, &sliding, config->head_dim, config->max_positions, &config->sliding_rope);
+}
+
 static void read_rope(const gb_config *text, const gb_dense_family *family, gb_dense_config *config) {
     const double theta = family->rope_theta > 0 ? family->rope_theta : 1e4;
-    static const gb_rope_kind full = {"full_attention", "rope_theta", 1e6, true},
-                              sliding = {"sliding_attention", "rope_local_base_freq", 1e4, false};
     if (config->traits.has_long_rope) {
         gb_rope_config_read_phi(text, theta, config->head_dim, config->max_positions, &config->rope);
         return;
@@ -150,12 +172,10 @@ static void read_rope(const gb_config *text, const gb_dense_family *family, gb_d
         gb_rope_config_read_ministral(text, theta, config->head_dim, config->max_positions, &config->rope);
         return;
     }
-    if (!config->traits.has_sliding_rope) {
+    if (config->traits.has_sliding_rope)
+        read_ropes_of_kinds(text, family, config);
+    else
         gb_rope_config_read(text, theta, config->head_dim, config->max_positions, &config->rope);
-        return;
-    }
-    gb_rope_config_read_kind(text, &full, config->head_dim, config->max_positions, &config->rope);
-    gb_rope_config_read_kind(text, &sliding, config->head_dim, config->max_positions, &config->sliding_rope);
 }
 
 /* ---- Experts ------------------------------------------------------------------------------------------- */

@@ -11,7 +11,7 @@ static const gb_model *const MODELS[] = {
     &gb_gemma3,     &gb_gemma4,  &gb_gemma4_unified, &gb_llama,   &gb_mistral,     &gb_ministral3,
     &gb_qwen2,      &gb_qwen3,   &gb_qwen3_moe,      &gb_qwen3_5, &gb_qwen3_5_moe, &gb_qwen3_next,
     &gb_smollm3,    &gb_granite, &gb_granite_hybrid, &gb_phi3,    &gb_gpt_oss,     &gb_muse_glimmer,
-    &gb_nemotron_h, &gb_lfm2,    &gb_lfm2_moe};
+    &gb_nemotron_h, &gb_lfm2,    &gb_lfm2_moe,       &gb_olmo2,   &gb_olmo3};
 enum { MODEL_COUNT = sizeof MODELS / sizeof MODELS[0], DEFAULT_CONTEXT = 8192 };
 
 static bool is_named(const gb_model *model, const char *type) {
