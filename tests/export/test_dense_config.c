@@ -473,6 +473,74 @@ static void reads_muse_glimmer(void **state) {
             "hidden_activation: \"gelu\" is not supported in this version; expected \"silu\"");
 }
 
+#define SCALED_QUERIES                                                                                       \
+    ",\"rope_parameters\":{\"type\":\"yarn\",\"rope_theta\":1e6,\"factor\":16,\"mscale\":1,\"mscale_all_"    \
+    "dim\":1,"                                                                                               \
+    "\"original_max_position_embeddings\":16384,\"llama_4_scaling_beta\":0.1}"
+
+static void reads_ministral3(void **state) {
+    (void)state;
+    gb_dense_config config;
+    accepts("ministral3", SCALED_QUERIES, &config);
+    assert_int_equal(config.vocab_size, 131072);
+    assert_int_equal(config.layer_count, 34);
+    assert_int_equal(config.kv_heads, 8);
+    assert_int_equal(config.head_dim, 128);
+    assert_int_equal(config.max_positions, 262144);
+    assert_true(config.rms_norm_eps == 1e-5 && !config.has_tied_head && config.sliding_window == 0);
+    assert_true(config.rope.query_beta == 0.1 && config.rope.query_positions == 16384);
+    assert_true(config.rope.attention_factor == 1 && fabs(slowing(&config, 1e6, 63) - 1.0 / 16) < 1e-12);
+    gb_dense_config_free(&config);
+    accepts("ministral3",
+            ",\"head_dim\":null,\"num_attention_heads\":16,\"sliding_window\":64,\"rope_theta\":1e5,"
+            "\"rope_parameters\":{\"llama_4_scaling_beta\":0}",
+            &config);
+    assert_int_equal(config.head_dim, 256);
+    assert_int_equal(config.sliding_window, 64);
+    assert_true(config.layers[33].is_sliding && config.rope.query_beta == 0 && config.rope.theta == 1e5);
+    gb_dense_config_free(&config);
+    refuses("ministral3", "", GUMBEL_ERROR_UNSUPPORTED,
+            "rope_parameters: is missing, where implementations differ");
+    refuses("ministral3", ",\"rope_parameters\":{\"llama_4_scaling_beta\":0.1}", GUMBEL_ERROR_FORMAT,
+            "rope_parameters.original_max_position_embeddings: is missing");
+}
+
+static void reads_olmo(void **state) {
+    (void)state;
+    gb_dense_config config;
+    accepts("olmo3",
+            ",\"rope_theta\":500000.0,\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":8,"
+            "\"original_max_position_embeddings\":8192}",
+            &config);
+    assert_int_equal(config.vocab_size, 50304);
+    assert_int_equal(config.kv_heads, 32);
+    assert_int_equal(config.head_dim, 128);
+    assert_int_equal(config.sliding_window, 4096);
+    assert_true(config.traits.has_wide_head_norms && config.traits.has_output_norms);
+    assert_true(config.traits.has_plain_inputs && !config.has_tied_head && config.rms_norm_eps == 1e-5);
+    assert_true(config.layers[2].is_sliding && !config.layers[3].is_sliding);
+    assert_true(config.rope.attention_factor > 1 && config.sliding_rope.attention_factor == 1);
+    assert_near(config.rope.frequencies[63], config.sliding_rope.frequencies[63] / 8);
+    gb_dense_config_free(&config);
+    accepts("olmo3", ",\"rope_theta\":10.0,\"rope_parameters\":{\"sliding_attention\":{\"rope_theta\":100}}",
+            &config);
+    assert_true(config.rope.theta == 10 && config.sliding_rope.theta == 100);
+    gb_dense_config_free(&config);
+    accepts("olmo2", ",\"rope_theta\":10.0", &config);
+    assert_true(config.rope.theta == 10 && config.traits.has_wide_head_norms && !config.layers[0].is_sliding);
+    gb_dense_config_free(&config);
+    accepts("olmo3", ",\"num_hidden_layers\":1,\"sliding_window\":null,\"layer_types\":[\"full_attention\"]",
+            &config);
+    assert_false(config.layers[0].is_sliding);
+    gb_dense_config_free(&config);
+    refuses("olmo3", ",\"sliding_window\":null", GUMBEL_ERROR_UNSUPPORTED,
+            "sliding_window: null, expected the window of layer 0, which slides");
+    refuses("olmo3", ",\"rope_theta\":1e4", GUMBEL_ERROR_UNSUPPORTED,
+            "rope_theta: 10000, where implementations differ about layers that slide; expected 500000");
+    refuses("olmo3", ",\"rope_parameters\":{\"rope_theta\":1e4}", GUMBEL_ERROR_UNSUPPORTED,
+            "rope_parameters.rope_theta: stands beside the kinds of layers");
+}
+
 static void reads_a_wrapper(void **state) {
     (void)state;
     gb_dense_config config;
@@ -487,9 +555,12 @@ static void reads_a_wrapper(void **state) {
             &config);
     assert_true(config.is_wrapped && !config.has_tied_head);
     gb_dense_config_free(&config);
+    accepts("mistral3", ",\"text_config\":{\"model_type\":\"ministral3\"" SCALED_QUERIES "}", &config);
+    assert_true(config.is_wrapped && config.rope.query_beta == 0.1);
+    gb_dense_config_free(&config);
     refuses("mistral3", "", GUMBEL_ERROR_FORMAT, "text_config: is missing");
-    refuses("mistral3", ",\"text_config\":{\"model_type\":\"ministral3\"}", GUMBEL_ERROR_UNSUPPORTED,
-            "text_config.model_type: \"ministral3\", expected \"mistral\"");
+    refuses("mistral3", ",\"text_config\":{\"model_type\":\"mistral4\"}", GUMBEL_ERROR_UNSUPPORTED,
+            "text_config.model_type: \"mistral4\", expected \"mistral\"");
 }
 
 static void refuses_what_it_cannot_run(void **state) {
@@ -521,6 +592,8 @@ int main(void) {
         cmocka_unit_test(reads_experts),
         cmocka_unit_test(reads_gpt_oss),
         cmocka_unit_test(reads_muse_glimmer),
+        cmocka_unit_test(reads_ministral3),
+        cmocka_unit_test(reads_olmo),
         cmocka_unit_test(reads_a_wrapper),
         cmocka_unit_test(refuses_what_it_cannot_run),
     };

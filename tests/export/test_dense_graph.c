@@ -32,6 +32,17 @@ static const char SMOLLM3[] =
     "\"factor\":4}," SIZES "}";
 static const char NOTHING_TURNS[] = "{\"model_type\":\"smollm3\",\"no_rope_layer_interval\":1," SIZES "}";
 
+#define MINISTRAL3(original)                                                                                 \
+    "{\"model_type\":\"ministral3\",\"head_dim\":8,\"rope_parameters\":{\"llama_4_scaling_beta\":0.5,"       \
+    "\"original_max_position_embeddings\":" original "}," SIZES "}"
+static const char MINISTRAL3_LONG[] = MINISTRAL3("599"), MINISTRAL3_SHORT[] = MINISTRAL3("600");
+
+static const char OLMO3[] =
+    "{\"model_type\":\"olmo3\",\"sliding_window\":20,\"rope_parameters\":{\"full_attention\":{\"rope_type\":"
+    "\"yarn\","
+    "\"factor\":4},\"sliding_attention\":{\"rope_theta\":100}},\"layer_types\":[\"sliding_attention\","
+    "\"full_attention\",\"sliding_attention\"]," SIZES "}";
+
 static const char GRANITE[] =
     "{\"model_type\":\"granite\",\"embedding_multiplier\":12,\"attention_multiplier\":0.25,"
     "\"residual_multiplier\":0.5,\"logits_scaling\":8," SIZES "}";
@@ -160,6 +171,41 @@ static void multiplies_as_configured(void **state) {
     assert_int_equal(count_nodes(LLAMA, GB_OP_SCALE), 0);
 }
 
+/* Two norms of a layer are of what it adds, two of queries and keys before they are heads. */
+static void normalizes_what_olmo_adds(void **state) {
+    (void)state;
+    const double factor = 0.1 * log(4) + 1; /* of full layers */
+    gb_program *program = graph_of(OLMO3, 0);
+    assert_constant(program, "model.layers.0.self_attn.q_norm.weight", "bf16[32]");
+    assert_constant(program, "model.layers.2.self_attn.k_norm.weight", "bf16[16]");
+    assert_constant(program, "model.layers.1.post_feedforward_layernorm.weight", "bf16[32]");
+    assert_null(find_constant(program, "model.layers.0.input_layernorm.weight"));
+    assert_null(find_constant(program, "model.layers.0.pre_feedforward_layernorm.weight"));
+    size_t layer = 0;
+    for (uint32_t i = 0; i < program->node_count; i++) {
+        const gb_node *node = &program->nodes[i];
+        if (node->op != GB_OP_ATTENTION)
+            continue;
+        const bool is_full = layer++ == 1;
+        const double scale = (is_full ? factor * factor : 1) / sqrt(8);
+        assert_true(fabs(gb_node_float(node, GB_ATTRIBUTE_SCALE) - scale) < 1e-12);
+        assert_int_equal(gb_node_int(node, GB_ATTRIBUTE_WINDOW), is_full ? 0 : 20);
+    }
+    assert_int_equal(layer, 3);
+    gb_program_destroy(program);
+    assert_int_equal(count_nodes(OLMO3, GB_OP_RMS_NORM), 3 * 4 + 1);
+}
+
+/* Where the context is longer than the first one was; else the scale is 1 at each position. */
+static void scales_queries_of_long_contexts(void **state) {
+    (void)state;
+    assert_int_equal(count_nodes(MINISTRAL3_LONG, GB_OP_SCALE_ROWS), 3);
+    assert_int_equal(count_nodes(MINISTRAL3_SHORT, GB_OP_SCALE_ROWS), 0);
+    gb_program *program = graph_of(MINISTRAL3_LONG, 0);
+    assert_constant(program, "query.scales", "f32[600,1]");
+    gb_program_destroy(program);
+}
+
 /* A layer that does not turn has neither a rotary embedding nor its factor. */
 static void turns_as_configured(void **state) {
     (void)state;
@@ -251,6 +297,8 @@ static void survives_every_bit_flip(void **state) {
     assert_survives_bit_flips(GRANITE);
     assert_survives_bit_flips(GRANITE_HYBRID);
     assert_survives_bit_flips(PHI3_LONG);
+    assert_survives_bit_flips(MINISTRAL3_LONG);
+    assert_survives_bit_flips(OLMO3);
     assert_survives_bit_flips(EXPERTS);
 }
 
@@ -260,6 +308,8 @@ int main(void) {
         cmocka_unit_test(attends_as_configured),
         cmocka_unit_test(turns_as_configured),
         cmocka_unit_test(multiplies_as_configured),
+        cmocka_unit_test(normalizes_what_olmo_adds),
+        cmocka_unit_test(scales_queries_of_long_contexts),
         cmocka_unit_test(takes_phi_apart),
         cmocka_unit_test(adds_one_to_norms),
         cmocka_unit_test(routes_with_plain_weights),

@@ -324,11 +324,12 @@ static void refuses_what_it_cannot_do(void **state) {
     assert_fails(
         gumbel_export(config, path, &options, &error), GUMBEL_ERROR_UNSUPPORTED, &error,
         "model_type: \"gptj\" is not supported in this version; known are gemma3, gemma3_text, gemma4, "
-        "gemma4_text, gemma4_unified, gemma4_unified_text, llama, mistral3, mistral, qwen2, qwen3, "
+        "gemma4_text, gemma4_unified, gemma4_unified_text, llama, mistral3, mistral, ministral3, qwen2, "
+        "qwen3, "
         "qwen3_moe, "
         "qwen3_5, qwen3_5_text, qwen3_5_moe, qwen3_5_moe_text, qwen3_next, smollm3, granite, "
         "granitemoehybrid, phi3, gpt_oss, muse_glimmer, muse_glimmer_text, nemotron_h, "
-        "lfm2, lfm2_moe");
+        "lfm2, lfm2_moe, olmo2, olmo3");
     write_text(config, "{\"model_type\":\"gemma4_text\",\"dtype\":\"int8\"}");
     assert_fails(gumbel_export(config, path, &options, &error), GUMBEL_ERROR_UNSUPPORTED, &error,
                  "dtype: \"int8\"");

@@ -84,6 +84,19 @@ static const dense_case CASES[] = {
      "\"sliding_window_pattern\":2,\"layer_rope_theta\":[321,0,321,0],\"qk_scale_factor\":2,"
      "\"output_multiplier\":8,\"final_logit_softcapping\":1024}",
      NULL, NULL, ""},
+    {&gb_gguf_mistral3,
+     "{\"model_type\":\"ministral3\"," SIZES
+     ",\"rope_parameters\":{\"rope_theta\":12345.0,\"rope_type\":\"yarn\","
+     "\"factor\":4.0,\"original_max_position_embeddings\":5,\"mscale\":1,\"mscale_all_dim\":0.5,"
+     "\"llama_4_scaling_beta\":0.25}}",
+     NULL, "yarn", ""},
+    {&gb_gguf_olmo2,
+     "{\"model_type\":\"olmo3\"," SIZES ",\"sliding_window\":3,\"layer_types\":[\"sliding_attention\","
+     "\"full_attention\",\"sliding_attention\",\"full_attention\"],\"rope_parameters\":{"
+     "\"full_attention\":{\"rope_theta\":12345.0,\"rope_type\":\"yarn\",\"factor\":4.0,"
+     "\"original_max_position_embeddings\":25},\"sliding_attention\":{\"rope_theta\":321.0}}}",
+     NULL, "yarn", ""},
+    {&gb_gguf_olmo2, "{\"model_type\":\"olmo2\"," SIZES ",\"rope_theta\":12345.0}", NULL, NULL, ""},
 };
 enum { CASE_COUNT = sizeof CASES / sizeof CASES[0] };
 
@@ -103,10 +116,16 @@ static bool is_muse(const dense_case *c) {
 static bool has_key(const dense_case *c, const char *key) {
     if (is_muse(c) && (strcmp(key, "logit_scale") == 0 || strstr(key, "sliding") || strstr(key, "swa")))
         return true;
+    const bool is_olmo3 = c->architecture == &gb_gguf_olmo2 && c->scaling;
+    if (is_olmo3 && (strstr(key, "sliding") || strstr(key, "swa")))
+        return true;
     if (strstr(key, "capping"))
         return is_muse(c);
     if (strncmp(key, "expert", 6) == 0)
         return c->experts_key[0];
+    if (strcmp(key, "attention.temperature_scale") == 0 ||
+        strcmp(key, "rope.scaling.yarn_log_multiplier") == 0)
+        return c->architecture == &gb_gguf_mistral3;
     const bool is_phi = c->architecture == &gb_gguf_phi3;
     if (strcmp(key, "rope.scaling.original_context_length") == 0)
         return is_phi || c->scaling;
@@ -122,8 +141,10 @@ static bool has_key(const dense_case *c, const char *key) {
     return c->architecture == &gb_gguf_gemma3 || (!strstr(key, "sliding") && !strstr(key, "swa"));
 }
 
-/* Three quarters of Phi's heads turn. */
+/* Three quarters of Phi's heads turn, and Ministral's queries grow within the prompt. */
 static uint32_t value_of(const dense_case *c, const char *key, uint32_t usual) {
+    if (c->architecture == &gb_gguf_mistral3 && strcmp(key, "rope.scaling.original_context_length") == 0)
+        return 5;
     return c->architecture == &gb_gguf_phi3 && strcmp(key, "rope.dimension_count") == 0 ? 2 * PHI_PAIRS
                                                                                         : usual;
 }
@@ -171,6 +192,8 @@ static void add_settings(gguf_writer *w, const dense_case *c, const char *skippe
                    {"residual_scale", 0.5f},
                    {"logit_scale", 8.0f},
                    {"final_logit_softcapping", 1024.0f},
+                   {"attention.temperature_scale", 0.25f},
+                   {"rope.scaling.yarn_log_multiplier", 0.5f},
                    {"rope.scaling.attn_factor", 1.25f},
                    {"rope.scaling.yarn_attn_factor", 1.5f}};
     char key[128];
@@ -481,6 +504,10 @@ static void refuses_by_name(void **state) {
             "tensor blk.2.attn_k_norm.weight is missing");
     refuses(&CASES[9], muse, &(gguf_writer){0}, "attention.sliding_window", "", GUMBEL_ERROR_FORMAT,
             "muse-glimmer.attention.sliding_window: the key is missing");
+    gguf_add_f32(&w, "qwen2.rope.scaling.yarn_log_multiplier", 1);
+    gguf_add_text(&w, "qwen2.rope.scaling.type", "yarn");
+    refuses(&CASES[2], qwen2, &w, "", "", GUMBEL_ERROR_UNSUPPORTED,
+            "qwen2.rope.scaling.yarn_log_multiplier: 1 is not supported in this version; expected 0");
     gguf_add_text(&w, "muse-glimmer.rope.scaling.type", "yarn");
     refuses(&CASES[9], muse, &w, "", "", GUMBEL_ERROR_UNSUPPORTED,
             "muse-glimmer.rope.scaling.type: scaled rotary embedding");

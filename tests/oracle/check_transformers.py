@@ -21,7 +21,8 @@ DATA = pathlib.Path(__file__).resolve().parent.parent / "data" / "export" / "agr
 
 
 NAMES = dict(gemma3="Gemma3", gemma4="Gemma4", qwen3_5="Qwen3_5", qwen3_5_moe="Qwen3_5Moe", smollm3="SmolLM3",
-             granite="Granite", granitemoehybrid="GraniteMoeHybrid", phi3="Phi3", qwen2="Qwen2")
+             granite="Granite", granitemoehybrid="GraniteMoeHybrid", phi3="Phi3", qwen2="Qwen2",
+             mistral3="Ministral3", ministral3="Ministral3", olmo2="Olmo2", olmo3="Olmo3")
 
 
 def load(config, seed):

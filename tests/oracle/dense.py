@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Llama 3, Mistral, Qwen2, Qwen3 with and without experts, SmolLM3, Granite, Phi and gpt-oss, as mlx-lm has them."""
+"""Llama 3, Mistral, Ministral 3, Qwen2, Qwen3 with and without experts, SmolLM3, Granite, Phi, gpt-oss, OLMo 2 and 3,
+as mlx-lm has them."""
 
 import math
 
 import mlx.core as mx
+import mlx.nn as nn
 from mlx.utils import tree_flatten
-from mlx_lm.models import gpt_oss, granite, granitemoehybrid, llama, phi3, qwen2, qwen3, qwen3_moe, smollm3
+from mlx_lm.models import (gpt_oss, granite, granitemoehybrid, llama, ministral3, olmo2, olmo3, phi3, qwen2, qwen3,
+                           qwen3_moe, smollm3)
 from mlx_lm.models.cache import KVCache, RotatingKVCache
 
 import expert_stacks
@@ -20,6 +23,9 @@ DEFAULTS = dict(
                num_attention_heads=32, max_position_embeddings=2048),
     mistral=dict(COMMON, vocab_size=32000, hidden_size=4096, intermediate_size=14336, num_hidden_layers=32,
                  num_attention_heads=32, num_key_value_heads=8, max_position_embeddings=131072, sliding_window=4096),
+    ministral3=dict(COMMON, vocab_size=131072, hidden_size=4096, intermediate_size=14336, num_hidden_layers=34,
+                    num_attention_heads=32, num_key_value_heads=8, head_dim=128, max_position_embeddings=262144,
+                    rms_norm_eps=1e-5, sliding_window=None),
     qwen2=dict(COMMON, vocab_size=151936, hidden_size=4096, intermediate_size=22016, num_hidden_layers=32,
                num_attention_heads=32, num_key_value_heads=32, max_position_embeddings=32768,
                sliding_window=4096, max_window_layers=28, use_sliding_window=False),
@@ -41,11 +47,17 @@ DEFAULTS = dict(
     gpt_oss=dict(COMMON, vocab_size=201088, hidden_size=2880, intermediate_size=2880, num_hidden_layers=36,
                  num_attention_heads=64, num_key_value_heads=8, head_dim=64, max_position_embeddings=131072,
                  sliding_window=128, num_local_experts=128, num_experts_per_tok=4, rope_theta=150000.0, rms_norm_eps=1e-5),
+    olmo2=dict(COMMON, vocab_size=50304, hidden_size=4096, intermediate_size=11008, num_hidden_layers=32,
+               num_attention_heads=32, max_position_embeddings=2048, rms_norm_eps=1e-5),
+    olmo3=dict(COMMON, vocab_size=50304, hidden_size=4096, intermediate_size=11008, num_hidden_layers=32,
+               num_attention_heads=32, max_position_embeddings=2048, rms_norm_eps=1e-5, rope_theta=500000.0,
+               sliding_window=4096),
     granitemoehybrid=dict(COMMON, **MULTIPLIERS, vocab_size=32000, hidden_size=4096, shared_intermediate_size=1024,
                           num_hidden_layers=32, num_attention_heads=32, max_position_embeddings=2048))
 BIASES = (-1.0, 1.0)  # what random ones are drawn from
 MODULES = dict(llama=llama, mistral=llama, qwen2=qwen2, qwen3=qwen3, qwen3_moe=qwen3_moe, smollm3=smollm3,
-               granite=granite, granitemoehybrid=granitemoehybrid, phi3=phi3, gpt_oss=gpt_oss)
+               granite=granite, granitemoehybrid=granitemoehybrid, phi3=phi3, gpt_oss=gpt_oss, ministral3=ministral3,
+               olmo2=olmo2, olmo3=olmo3)
 
 
 CONTEXT = 8192  # that is exported, where the model has it
@@ -69,10 +81,18 @@ def explicit(config):
     text = {**DEFAULTS[given["model_type"]], **given}
     rope = dict(text.pop("rope_scaling", None) or text.pop("rope_parameters", None) or {})
     text.pop("rope_parameters", None)
+    if text["model_type"] == "olmo3":
+        text["sliding_theta"] = rope.get("sliding_attention", {}).get("rope_theta", 500000.0)
+        text.setdefault("layer_types", ["full_attention" if i % 4 == 3 else "sliding_attention"
+                                        for i in range(text["num_hidden_layers"])])
+        rope = dict(rope.get("full_attention", rope))
     text["rope_theta"] = rope.pop("rope_theta", text["rope_theta"])
     if text["model_type"] == "phi3":
         choose_factors(text, rope)
     text["rope_scaling"] = rope if rope.get("rope_type", rope.get("type", "default")) != "default" else None
+    if text["model_type"] == "ministral3":  # mlx-lm needs keys whose absence means nothing
+        text["rope_parameters"] = dict(rope_theta=text["rope_theta"], llama_4_scaling_beta=0.0,
+                                       original_max_position_embeddings=1) | rope
     text["num_key_value_heads"] = text.get("num_key_value_heads") or text["num_attention_heads"]
     text["head_dim"] = text.get("head_dim") or text["hidden_size"] // text["num_attention_heads"]
     text["intermediate_size"] = text.get("shared_intermediate_size") or text["intermediate_size"]
@@ -83,10 +103,12 @@ def explicit(config):
 
 def sliding_layers(text):
     count, kind = text["num_hidden_layers"], text["model_type"]
-    if kind == "mistral":
+    if kind in ("mistral", "ministral3"):
         return [text["sliding_window"] is not None] * count
     if kind == "gpt_oss":
         return [name == "sliding_attention" for name in text.get("layer_types") or ["sliding_attention", "full_attention"]]
+    if kind == "olmo3":
+        return [name == "sliding_attention" for name in text["layer_types"]]
     if kind == "phi3":
         return [(text["sliding_window"] or text["max_position_embeddings"]) < text["max_position_embeddings"]] * count
     if not text.get("use_sliding_window"):
@@ -107,9 +129,11 @@ def use_windows(model, text):
         inner = layer.__class__.__call__
 
         class Windowed(layer.__class__):
-            def __call__(self, x, mask=None, cache=None):
+            def __call__(self, x, *rest, cache=None):
+                *scales, _, cache = rest if cache is None else (*rest, cache)
                 window = text["sliding_window"] if is_sliding else None
-                return inner(self, x, cache.make_mask(x.shape[1], window_size=window, return_array=True), cache)
+                mask = cache.make_mask(x.shape[1], window_size=window, return_array=True)
+                return inner(self, x, *scales, mask, cache)
         layer.__class__ = Windowed
 
     if any(slides):
@@ -133,13 +157,22 @@ def keep_ends_of_ramp(model, text):
         layer.self_attn.rope._freqs = 1 / (plain * (slowed / factor + 1 - slowed))
 
 
+def turn_by_kind(model, text):
+    """Layers that slide have a theta of their own, which mlx-lm does not read."""
+    for layer, is_sliding in zip(model.layers, sliding_layers(text)):
+        if is_sliding:
+            layer.self_attn.rope = nn.RoPE(text["head_dim"], traditional=False, base=text["sliding_theta"])
+
+
 def build(config):
     text = explicit(config)
     module = MODULES[text["model_type"]]
-    unread = () if module in (granitemoehybrid, gpt_oss) else ("layer_types", "sliding_window")
+    unread = () if module in (granitemoehybrid, gpt_oss, olmo3) else ("layer_types", "sliding_window")
     model = module.Model(module.ModelArgs.from_dict({k: v for k, v in text.items() if k not in unread}))
     if module is gpt_oss:
         keep_ends_of_ramp(model, text)
+    elif module is olmo3:
+        turn_by_kind(model, text)
     else:
         use_windows(model, text)
     return model

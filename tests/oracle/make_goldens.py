@@ -379,6 +379,44 @@ CONFIGS.update({
         layer_types=["full_attention", "conv", "conv", "full_attention"]),
 })
 
+# Ministral 3: wrapped as released and by itself; queries that grow and do not, within windows and without; YaRN whose
+# factors cancel and whose do not, and none.
+MINISTRAL_YARN = dict(rope_type="yarn", factor=16.0, beta_fast=32.0, beta_slow=1.0, original_max_position_embeddings=32)
+CONFIGS.update({
+    "ministral3_released": dict(model_type="mistral3", dtype="bfloat16", vision_config=dict(model_type="pixtral"),
+                                text_config=dense(
+        "ministral3", num_key_value_heads=2, head_dim=32, max_position_embeddings=512, rms_norm_eps=1e-5, sliding_window=None,
+        rope_parameters=dict(MINISTRAL_YARN, type="yarn", rope_theta=1000000.0, max_position_embeddings=512, mscale=1.0,
+                             mscale_all_dim=1.0, llama_4_scaling_beta=0.1))),
+    "ministral3_window": dense(
+        "ministral3", dtype="float32", vocab_size=389, hidden_size=72, num_attention_heads=6, num_key_value_heads=1,
+        head_dim=24, num_hidden_layers=3, sliding_window=24, tie_word_embeddings=True, rope_theta=5000.0,
+        rope_scaling=dict(MINISTRAL_YARN, llama_4_scaling_beta=0.75)),
+    "ministral3_plain": dense(
+        "ministral3", dtype="float16", num_key_value_heads=4, head_dim=16, num_hidden_layers=3,
+        rope_parameters=dict(rope_type="default", rope_theta=500.0, llama_4_scaling_beta=0.0, original_max_position_embeddings=64)),
+})
+
+# OLMo: norms of whole queries and keys; windows by the pattern and listed, both kinds of the last layer; full layers
+# scaled, in both forms of the file, and not; each kind with a theta of its own.
+CONFIGS.update({
+    "olmo2_released": dense(
+        "olmo2", dtype="bfloat16", num_key_value_heads=2, head_dim=24, rope_theta=500000.0, rms_norm_eps=1e-6,
+        rope_scaling=None, attention_bias=False),
+    "olmo3_released": dense(
+        "olmo3", dtype="bfloat16", num_hidden_layers=8, num_key_value_heads=4, sliding_window=16, rope_theta=500000.0,
+        rms_norm_eps=1e-6, attention_bias=False, layer_types=(["sliding_attention"] * 3 + ["full_attention"]) * 2,
+        rope_scaling=dict(rope_type="yarn", factor=8.0, original_max_position_embeddings=64, beta_fast=32.0, beta_slow=1.0,
+                          attention_factor=1.2079441541679836)),
+    "olmo3_nested": dense(
+        "olmo3", dtype="float32", vocab_size=389, hidden_size=72, num_attention_heads=6, num_key_value_heads=3,
+        sliding_window=13, tie_word_embeddings=True,
+        layer_types=["full_attention", "sliding_attention", "sliding_attention", "full_attention"], rope_parameters=dict(
+            full_attention=dict(rope_type="yarn", rope_theta=5000.0, factor=4.0, original_max_position_embeddings=32),
+            sliding_attention=dict(rope_type="default", rope_theta=300.0))),
+    "olmo3_half": dense("olmo3", dtype="float16", num_hidden_layers=5, sliding_window=24),
+})
+
 
 def main():
     OUT.mkdir(parents=True, exist_ok=True)

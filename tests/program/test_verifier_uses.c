@@ -195,6 +195,16 @@ static void rule_33_embedding_table(void **state) {
     refuse(set_vocab_size, TINY_VOCABULARY + 1, "embedding: a table of 48 rows, vocab_size is 49");
 }
 
+static void look_up(gb_program *program, int64_t role) {
+    node_of(program, GB_OP_EMBEDDING, 0)->operands[1] = gb_program_input(program, (gb_role)role);
+}
+
+/* Such a table has a row for each position, whatever the vocabulary is. */
+static void rule_33_tables_of_positions(void **state) {
+    (void)state;
+    refuse(look_up, GB_ROLE_POSITIONS, "embedding: a table of 48 rows, max_context is 64");
+}
+
 static void set_state_kind(gb_program *program, int64_t state) {
     gb_type *type = &program->states[state].type;
     program->states[state].kind = GB_STATE_CACHE;
@@ -364,6 +374,7 @@ int main(void) {
         cmocka_unit_test(rule_31_the_last_position_is_the_engines),
         cmocka_unit_test(rule_32_attention_and_its_caches),
         cmocka_unit_test(rule_33_embedding_table),
+        cmocka_unit_test(rule_33_tables_of_positions),
         cmocka_unit_test(rule_38_recurrent_states),
         cmocka_unit_test(rule_39_experts_come_from_a_router),
         cmocka_unit_test(rule_34_output_roles),

@@ -105,6 +105,12 @@ static int set_up_phi3(void **state) {
 static int set_up_gpt_oss(void **state) {
     return set_up(state, "gpt_oss.json", NULL);
 }
+static int set_up_ministral3(void **state) {
+    return set_up(state, "ministral3.json", NULL);
+}
+static int set_up_olmo3(void **state) {
+    return set_up(state, "olmo3.json", NULL);
+}
 static int set_up_nemotron(void **state) {
     return set_up(state, "nemotron.json", NULL);
 }
@@ -296,6 +302,8 @@ static void test_fork_and_unfused(void **state) {
         cmocka_unit_test_setup_teardown(test, set_up_granite, tear_down),                                    \
         cmocka_unit_test_setup_teardown(test, set_up_phi3, tear_down),                                       \
         cmocka_unit_test_setup_teardown(test, set_up_gpt_oss, tear_down),                                    \
+        cmocka_unit_test_setup_teardown(test, set_up_ministral3, tear_down),                                 \
+        cmocka_unit_test_setup_teardown(test, set_up_olmo3, tear_down),                                      \
         cmocka_unit_test_setup_teardown(test, set_up_nemotron, tear_down),                                   \
         cmocka_unit_test_setup_teardown(test, set_up_lfm2, tear_down),                                       \
         cmocka_unit_test_setup_teardown(test, set_up_int4, tear_down),                                       \

@@ -6,6 +6,8 @@
  * together are neighbours; the experts' gate and up are apart. Llama 3's rotary embedding stands as the
  * tensor rope_freqs: what each pair's frequency is divided by.
  *
+ * `mistral3` is as `llama`, and says how queries grow with their position.
+ *
  * `phi3` has queries, keys and values in attn_qkv, and the gate above up in ffn_up; LongRoPE's two sets of
  * divisors are tensors.
  */
@@ -87,6 +89,17 @@ static void need_number(gb_gguf_metadata *metadata, const char *key, double expe
                      "%g is not supported in this version; expected %g", found, expected);
 }
 
+/* llama.cpp reads it of some architectures alone, and takes 1 for config.json's mscale. */
+static void write_log_multiplier(gb_gguf_metadata *metadata, json_t *rope) {
+    static const char KEY[] = ".rope.scaling.yarn_log_multiplier";
+    if (strcmp(metadata->architecture, gb_gguf_mistral3.name) != 0) {
+        need_number(metadata, KEY, 0);
+        return;
+    }
+    gb_gguf_set(metadata, rope, "mscale", json_real(1));
+    copy_number(metadata, KEY, rope, "mscale_all_dim");
+}
+
 static void write_yarn(gb_gguf_metadata *metadata, json_t *rope) {
     copy_number(metadata, ".rope.scaling.factor", rope, "factor");
     copy_number(metadata, ".rope.scaling.original_context_length", rope, "original_max_position_embeddings");
@@ -95,7 +108,7 @@ static void write_yarn(gb_gguf_metadata *metadata, json_t *rope) {
     copy_number(metadata, ".rope.scaling.yarn_beta_slow", rope, "beta_slow");
     need_number(metadata, ".rope.scaling.attn_factor", 1);
     need_number(metadata, ".rope.scaling.yarn_ext_factor", 1);
-    need_number(metadata, ".rope.scaling.yarn_log_multiplier", 0);
+    write_log_multiplier(metadata, rope);
 }
 
 /* Files from before there was a type, or without one, scale linearly where they have a factor. */
@@ -236,6 +249,17 @@ static void configure_named(gb_gguf_metadata *metadata, json_t *config) {
         refuse_experts(metadata);
 }
 
+static void configure_mistral3(gb_gguf_metadata *metadata, json_t *config) {
+    static const char ORIGINAL[] = "original_max_position_embeddings";
+    if (gb_gguf_configure_decoder(metadata, "ministral3", config) == 0)
+        return;
+    refuse_experts(metadata);
+    json_t *rope = json_object_get(config, "rope_parameters");
+    copy_number(metadata, ".attention.temperature_scale", rope, "llama_4_scaling_beta");
+    if (!json_object_get(rope, ORIGINAL))
+        gb_gguf_copy_integer(metadata, ".context_length", rope, ORIGINAL);
+}
+
 /* A number that stands for `absent` where it is missing or 0. */
 static void write_multiplier(gb_gguf_metadata *metadata, const char *key, double absent, json_t *config,
                              const char *name) {
@@ -286,6 +310,9 @@ static void configure_qwen3moe(gb_gguf_metadata *metadata, json_t *config) {
 
 const gb_gguf_architecture gb_gguf_llama = {
     .name = "llama", .names = LLAMA_NAMES, .configure = configure_named};
+
+const gb_gguf_architecture gb_gguf_mistral3 = {
+    .name = "mistral3", .names = LLAMA_NAMES, .configure = configure_mistral3};
 
 const gb_gguf_architecture gb_gguf_smollm3 = {
     .name = "smollm3", .names = LLAMA_NAMES, .configure = configure_named};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The plain decoders: Llama 3, Mistral, Qwen2, Qwen3 with and without experts, Gemma 3, SmolLM3, Granite,
- * Phi, gpt-oss and Muse Glimmer. For a layer with input x:
+ * The plain decoders: Llama 3, Mistral, Ministral 3, Qwen2, Qwen3 with and without experts, Gemma 3, SmolLM3,
+ * Granite, Phi, gpt-oss, OLMo 2 and 3 and Muse Glimmer. For a layer with input x:
  *
  *     h = x + attention(norm(x))
  *     y = h + mlp(norm(h))
@@ -16,11 +16,16 @@
  * In Granite embeddings, scores, what attention and the MLP add, and logits are multiplied with numbers of
  * the configuration. Granite 4 calls the MLP shared, as it is beside experts in its relatives.
  *
+ * In Ministral 3 queries grow with their position.
+ *
  * In Phi a part of each head is rotated, and scaled. Queries, keys and values are of one tensor, gate and up
  * of another: their rows are taken apart, so that the graph is as others' are.
  *
  * In gpt-oss all products of attention and experts have biases, and each head has a sink: a score that takes
  * its part of the softmax and has no value.
+ *
+ * In OLMo 2 and 3 what attention and the MLP add is normalized, and what they read is not; queries and keys
+ * are normalized before they are heads. Of OLMo 3 full layers alone have a scaled rotary embedding.
  *
  * In Muse Glimmer norms are as in Gemma 3, but for the last, which multiplies by w, and for those of heads
  * and of embeddings, which have no weight; attention's result has a gate; and full layers do not rotate.
@@ -29,6 +34,7 @@
 #include "export/models/model.h"
 #include "export/nn/attention.h"
 #include "export/nn/layers.h"
+#include "export/nn/query_scale.h"
 #include "export/nn/rotary.h"
 #include "export/nn/sampling.h"
 
@@ -40,6 +46,7 @@ typedef struct dense {
     gb_context context;
     gb_rotary rotary, sliding_rotary;
     gb_ref residual_scale; /* f32[1], where there is one */
+    gb_ref query_scale;    /* f32[N, 1] or GB_NO_VALUE */
 } dense;
 
 /* The rotary embedding of a layer; NULL: none. */
@@ -64,20 +71,36 @@ static gb_ref output_norm(const dense *model, const gb_scope *scope, const char 
     return norm_with(model, scope, name, x, model->config->output_norm_eps);
 }
 
-/* first_head: in the tensor of all, if there is one. */
-static gb_ref projected_heads(const dense *model, const gb_scope *scope, gb_ref x, const char *name,
-                              int64_t first_head, int64_t heads) {
+/* What attention or the MLP reads. */
+static gb_ref input_norm(const dense *model, const gb_scope *scope, const char *name, gb_ref x) {
+    return model->config->traits.has_plain_inputs ? x : norm(model, scope, name, x);
+}
+
+/* What queries, keys or values are made by. */
+typedef struct head_projection {
+    const char *name;
+    int64_t first_head, heads; /* first_head: in the tensor of all, if there is one */
+    const char *norm;          /* NULL: they are not normalized */
+    gb_ref scale;              /* f32[N, 1] or GB_NO_VALUE */
+} head_projection;
+
+static gb_ref projected_heads(const dense *model, const gb_scope *scope, gb_ref x,
+                              const head_projection *by) {
     const gb_dense_config *config = model->config;
-    const gb_scope projection = gb_scope_in(scope, "%s.", name);
+    const gb_scope projection = gb_scope_in(scope, "%s.", by->name);
     const gb_fused_rows rows = {.tensor = config->traits.has_fused_matrices ? "qkv_proj.weight" : NULL,
                                 .rows = (config->heads + 2 * config->kv_heads) * config->head_dim,
-                                .first = first_head * config->head_dim};
+                                .first = by->first_head * config->head_dim};
     char weight[32];
-    snprintf(weight, sizeof weight, "%s.weight", name);
-    gb_ref y = gb_linear_of(scope, weight, &rows, x, heads * config->head_dim);
+    snprintf(weight, sizeof weight, "%s.weight", by->name);
+    gb_ref y = gb_linear_of(scope, weight, &rows, x, by->heads * config->head_dim);
     if (model->config->traits.has_head_biases)
         y = gb_add_bias(&projection, "bias", y);
-    return gb_split_heads(scope, y, heads);
+    if (by->norm && config->traits.has_wide_head_norms)
+        y = norm(model, scope, by->norm, y);
+    if (by->scale != GB_NO_VALUE)
+        y = gb_node2(scope, GB_OP_SCALE_ROWS, y, by->scale);
+    return gb_split_heads(scope, y, by->heads);
 }
 
 /* Queries or keys, normalized where the model does so, and rotated where the layer does. */
@@ -97,11 +120,14 @@ static gb_ref attention(const dense *model, int64_t index, const gb_scope *scope
     const gb_rope_config *rope = rope_of(config, index);
     const double factor = rope && !config->traits.has_long_rope ? rope->attention_factor : 1;
     const int64_t heads = config->heads, kv_heads = config->kv_heads;
-    gb_ref query = projected_heads(model, scope, x, "q_proj", 0, heads);
-    gb_ref key = projected_heads(model, scope, x, "k_proj", heads, kv_heads);
-    gb_ref value = projected_heads(model, scope, x, "v_proj", heads + kv_heads, kv_heads);
-    query = normalize_and_rotate(model, index, scope, query, "q_norm.weight");
-    key = normalize_and_rotate(model, index, scope, key, "k_norm.weight");
+    const head_projection by[] = {{"q_proj", 0, heads, "q_norm.weight", model->query_scale},
+                                  {"k_proj", heads, kv_heads, "k_norm.weight", GB_NO_VALUE},
+                                  {"v_proj", heads + kv_heads, kv_heads, NULL, GB_NO_VALUE}};
+    gb_ref query = projected_heads(model, scope, x, &by[0]);
+    gb_ref key = projected_heads(model, scope, x, &by[1]);
+    gb_ref value = projected_heads(model, scope, x, &by[2]);
+    query = normalize_and_rotate(model, index, scope, query, by[0].norm);
+    key = normalize_and_rotate(model, index, scope, key, by[1].norm);
     char name[32];
     snprintf(name, sizeof name, "layers.%" PRId64, index);
     const int64_t window = config->layers[index].is_sliding ? config->sliding_window : 0;
@@ -146,7 +172,7 @@ static gb_ref decoder_layer(const dense *model, int64_t index, const gb_scope *s
     const bool has_output_norms = config->traits.has_output_norms;
     gb_scope self_attn = gb_scope_in(scope, "self_attn.");
 
-    gb_ref h = norm(model, scope, "input_layernorm.weight", x);
+    gb_ref h = input_norm(model, scope, "input_layernorm.weight", x);
     h = attention(model, index, &self_attn, h);
     if (index == config->layer_count - 1) {
         h = gb_gather_rows(scope, h);
@@ -161,7 +187,7 @@ static gb_ref decoder_layer(const dense *model, int64_t index, const gb_scope *s
 
     const char *before =
         has_output_norms ? "pre_feedforward_layernorm.weight" : "post_attention_layernorm.weight";
-    h = feed_forward(model, index, scope, norm(model, scope, before, x));
+    h = feed_forward(model, index, scope, input_norm(model, scope, before, x));
     if (has_output_norms)
         h = output_norm(model, scope, "post_feedforward_layernorm.weight", h);
     return add_branch(model, scope, x, h);
@@ -250,6 +276,8 @@ static gumbel_status build_graph(const gb_dense_config *config, const gb_model_o
     GB_TRY(gb_begin_text_graph(&text, options, builder, weights, &graph, error));
     dense model = {.config = config, .context = graph.context};
     set_rotary(&graph.scope, &model);
+    model.query_scale = gb_query_scale(&graph.scope, "query.scales", config->rope.query_beta,
+                                       config->rope.query_positions, graph.context.max_context);
     if (config->residual_scale != 1)
         model.residual_scale = scale_value(&graph.scope, "residual.scale", config->residual_scale);
     return gb_end_text_graph(&graph, forward(&model, &graph.scope, &graph.head), options, error);
@@ -270,6 +298,7 @@ static gumbel_status build(const gb_config *root, const gb_model_options *option
 /* Name, wrapper and model_type; ids that end and begin texts. */
 const gb_model gb_llama = {"llama", NULL, "llama", 2, 1, build, NULL};
 const gb_model gb_mistral = {"mistral", "mistral3", "mistral", 2, 1, build, NULL};
+const gb_model gb_ministral3 = {"ministral3", "mistral3", "ministral3", 2, 1, build, NULL};
 const gb_model gb_qwen2 = {"qwen2", NULL, "qwen2", -1, -1, build, NULL};
 const gb_model gb_qwen3 = {"qwen3", NULL, "qwen3", -1, -1, build, NULL};
 const gb_model gb_qwen3_moe = {"qwen3_moe", NULL, "qwen3_moe", -1, -1, build, NULL};
@@ -280,4 +309,6 @@ const gb_model gb_phi3 = {"phi3", NULL, "phi3", 32000, 1, build, NULL};
 const gb_model gb_gpt_oss = {"gpt_oss", NULL, "gpt_oss", 200002, 199998, build, NULL};
 const gb_model gb_muse_glimmer = {
     "muse_glimmer", "muse_glimmer", "muse_glimmer_text", 200001, 200000, build, NULL};
+const gb_model gb_olmo2 = {"olmo2", NULL, "olmo2", 50279, -1, build, NULL};
+const gb_model gb_olmo3 = {"olmo3", NULL, "olmo3", 50279, -1, build, NULL};
 const gb_model gb_smollm3 = {"smollm3", NULL, "smollm3", 128001, 128000, build, NULL};

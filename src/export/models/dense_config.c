@@ -47,7 +47,8 @@ static void read_heads(const gb_config *text, const gb_dense_family *family, gb_
     const bool is_default = family->kv_heads > 0 && !gb_config_is_null(text, "num_key_value_heads");
     config->kv_heads = gb_config_optional_integer(
         text, "num_key_value_heads", is_default ? family->kv_heads : config->heads, 1, MAX_HEADS);
-    const int64_t head_dim = family->head_dim > 0 ? family->head_dim : config->hidden_size / config->heads;
+    const bool has_default = family->head_dim > 0 && !gb_config_is_null(text, "head_dim");
+    const int64_t head_dim = has_default ? family->head_dim : config->hidden_size / config->heads;
     config->head_dim = gb_config_optional_integer(text, "head_dim", head_dim, 1, MAX_HEAD_DIM);
     if (config->heads % config->kv_heads != 0)
         gb_config_fail(text, "num_key_value_heads", GUMBEL_ERROR_FORMAT,
@@ -130,20 +131,51 @@ static void check_layer_thetas(const gb_config *text, const gb_dense_config *con
     }
 }
 
+/* Where it is absent transformers scales, mlx-lm does not. */
+static void need_rope(const gb_config *text, const char *key) {
+    if (!gb_config_has(text, "rope_scaling") && !gb_config_has(text, "rope_parameters"))
+        gb_config_fail(text, key, GUMBEL_ERROR_UNSUPPORTED, "is missing, where implementations differ");
+}
+
+/* Where layers that slide have no theta of their own transformers takes the default, mlx-lm the model's. */
+static void check_sliding_theta(const gb_config *text, double theta) {
+    const gb_config kinds = gb_config_child(text, "rope_parameters"),
+                    sliding = gb_config_child(&kinds, "sliding_attention");
+    const double own = gb_config_number(text, "rope_theta", theta, 1, 1e12);
+    if (own != theta && !gb_config_has(&sliding, "rope_theta"))
+        gb_config_fail(text, "rope_theta", GUMBEL_ERROR_UNSUPPORTED,
+                       "%g, where implementations differ about layers that slide; expected %g, or a "
+                       "rope_theta in rope_parameters.sliding_attention",
+                       own, theta);
+}
+
+static void read_ropes_of_kinds(const gb_config *text, const gb_dense_family *family,
+                                gb_dense_config *config) {
+    const bool has_one = family->has_one_theta;
+    const gb_rope_kind full = {"full_attention", "rope_theta", has_one ? family->rope_theta : 1e6, true};
+    const gb_rope_kind sliding = {"sliding_attention", has_one ? "rope_theta" : "rope_local_base_freq",
+                                  has_one ? family->rope_theta : 1e4, false};
+    if (has_one)
+        check_sliding_theta(text, family->rope_theta);
+    gb_rope_config_read_kind(text, &full, config->head_dim, config->max_positions, &config->rope);
+    gb_rope_config_read_kind(text, &sliding, config->head_dim, config->max_positions, &config->sliding_rope);
+}
+
 static void read_rope(const gb_config *text, const gb_dense_family *family, gb_dense_config *config) {
     const double theta = family->rope_theta > 0 ? family->rope_theta : 1e4;
-    static const gb_rope_kind full = {"full_attention", "rope_theta", 1e6, true},
-                              sliding = {"sliding_attention", "rope_local_base_freq", 1e4, false};
     if (config->traits.has_long_rope) {
         gb_rope_config_read_phi(text, theta, config->head_dim, config->max_positions, &config->rope);
         return;
     }
-    if (!config->traits.has_sliding_rope) {
-        gb_rope_config_read(text, theta, config->head_dim, config->max_positions, &config->rope);
+    if (family->scales_queries) {
+        need_rope(text, "rope_parameters");
+        gb_rope_config_read_ministral(text, theta, config->head_dim, config->max_positions, &config->rope);
         return;
     }
-    gb_rope_config_read_kind(text, &full, config->head_dim, config->max_positions, &config->rope);
-    gb_rope_config_read_kind(text, &sliding, config->head_dim, config->max_positions, &config->sliding_rope);
+    if (config->traits.has_sliding_rope)
+        read_ropes_of_kinds(text, family, config);
+    else
+        gb_rope_config_read(text, theta, config->head_dim, config->max_positions, &config->rope);
 }
 
 /* ---- Experts ------------------------------------------------------------------------------------------- */
@@ -178,9 +210,7 @@ static void read_gpt_oss_experts(const gb_config *text, gb_dense_config *config)
     if (gb_config_number(text, "swiglu_limit", LIMIT, 0, 1e6) != LIMIT)
         gb_config_fail(text, "swiglu_limit", GUMBEL_ERROR_UNSUPPORTED,
                        "is not %g, which implementations take whatever it is", LIMIT);
-    if (!gb_config_has(text, "rope_scaling") && !gb_config_has(text, "rope_parameters"))
-        gb_config_fail(text, "rope_scaling", GUMBEL_ERROR_UNSUPPORTED,
-                       "is missing, where implementations differ");
+    need_rope(text, "rope_scaling");
 }
 
 static void check_choices(const gb_config *text, const char *key, const gb_experts *experts) {
@@ -191,6 +221,16 @@ static void check_choices(const gb_config *text, const char *key, const gb_exper
 }
 
 /* ---- The whole ----------------------------------------------------------------------------------------- */
+
+/* Of families in the same wrapper the text model's type says which. */
+static const gb_dense_family *find_family(const gb_config *root) {
+    const gb_config text = gb_config_child(root, "text_config");
+    const char *type = gb_config_string(root, "model_type", "");
+    const gb_dense_family *family = gb_dense_family_find(type),
+                          *inner = gb_dense_family_find(gb_config_string(&text, "model_type", ""));
+    const bool is_inside = inner && inner->wrapper && strcmp(inner->wrapper, type) == 0;
+    return is_inside ? inner : family;
+}
 
 /* The text model's object. */
 static gb_config find_text(const gb_config *root, const gb_dense_family *family, gb_dense_config *config) {
@@ -212,7 +252,7 @@ static gb_config find_text(const gb_config *root, const gb_dense_family *family,
 
 gumbel_status gb_dense_config_read(const gb_config *root, gb_dense_config *config, gumbel_error *error) {
     const char *type = gb_config_string(root, "model_type", "");
-    const gb_dense_family *family = gb_dense_family_find(type);
+    const gb_dense_family *family = find_family(root);
     *config = (gb_dense_config){0};
     if (!family) {
         gb_config_fail(root, "model_type", GUMBEL_ERROR_UNSUPPORTED, "\"%s\" is no plain decoder", type);

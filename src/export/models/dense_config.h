@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The configuration of the plain decoders: Llama 3, Mistral, Qwen2, Qwen3 with and without experts, Gemma 3,
- * SmolLM3, Granite, Phi, gpt-oss and Muse Glimmer, in every form that transformers has written. They differ
- * by defaults, a few keys, and what their layers have. Absent keys take transformers' defaults.
+ * The configuration of the plain decoders: Llama 3, Mistral, Ministral 3, Qwen2, Qwen3 with and without
+ * experts, Gemma 3, SmolLM3, Granite, Phi, gpt-oss, OLMo 2 and 3 and Muse Glimmer, in every form that
+ * transformers has written. They differ by defaults, a few keys, and what their layers have. Absent keys take
+ * transformers' defaults.
  */
 #ifndef GUMBEL_EXPORT_MODELS_DENSE_CONFIG_H
 #define GUMBEL_EXPORT_MODELS_DENSE_CONFIG_H
@@ -20,10 +21,12 @@ typedef struct gb_dense_layer {
 typedef struct gb_dense_traits {
     bool has_head_norms;       /* queries and keys are normalized, head by head */
     bool has_plain_head_norms; /* the same without a weight */
+    bool has_wide_head_norms;  /* queries and keys are normalized before they are heads */
     bool has_head_biases;      /* products for queries, keys and values have biases */
     bool has_output_bias;      /* so has the one of attention's result */
     bool has_sinks;            /* each head has one more score, which no value belongs to */
     bool has_output_norms;     /* what attention and the MLP add to their input is normalized too */
+    bool has_plain_inputs;     /* and their input is not */
     bool has_norms_from_one;   /* norms multiply by 1 + w */
     bool has_plain_last_norm;  /* but for the one before the head */
     bool has_embedding_norm;   /* what is looked up is normalized, without a weight */

@@ -32,12 +32,14 @@ typedef struct gb_dense_family {
     gb_window_rule windows;
     bool has_experts, has_tied_head, has_logit_cap;
     bool may_be_flat;         /* mlx-lm writes the wrapper's name with the text model's keys beside it */
+    bool has_one_theta;       /* rope_theta's default is of layers that slide as well */
     bool has_rope_in_windows; /* layers that do not slide do not rotate */
     double logit_cap;         /* of has_logit_cap, where no key says it */
     double query_factor;      /* qk_scale_factor, of scores; 0: none */
     double logit_scale;       /* output_multiplier; 0: none */
     double output_norm_eps;   /* post_norm_eps; 0: rms_norm_eps */
     bool has_gpt_oss_experts; /* with biases, and a clamped SwiGLU */
+    bool scales_queries;      /* as rope_parameters say */
     bool scales_embeddings;   /* by the root of their size */
     bool has_multipliers;     /* of embeddings, scores, what layers add, and logits */
     gb_dense_traits traits;

@@ -83,17 +83,27 @@ static void refuse_windows(const gb_config *text, const gb_dense_family *family,
                            "layer %" PRId64 " slides, expected \"full_attention\"", i);
 }
 
-/* Of Gemma 3, gpt-oss and Muse Glimmer all but each last of a few slide, unless the layers are listed, which
- * mlx-lm does not read of Gemma. */
+/* Without a width implementations have no mask for layers that slide. */
+static void need_window(const gb_config *text, const gb_dense_config *config) {
+    for (int64_t i = 0; i < config->layer_count; i++)
+        if (config->layers[i].is_sliding && gb_config_is_null(text, "sliding_window"))
+            gb_config_fail(text, "sliding_window", GUMBEL_ERROR_UNSUPPORTED,
+                           "null, expected the window of layer %" PRId64 ", which slides", i);
+}
+
+/* Of Gemma 3, gpt-oss, OLMo 3 and Muse Glimmer all but each last of a few slide, unless the layers are
+ * listed, which mlx-lm does not read of Gemma. */
 static void read_window_pattern(const gb_config *text, const gb_dense_family *family,
                                 gb_dense_config *config) {
     const int64_t pattern =
         gb_config_optional_integer(text, "sliding_window_pattern", family->window_pattern, 1, MAX_LAYERS);
-    config->sliding_window = gb_config_integer(text, "sliding_window", family->sliding_window, 1, INT32_MAX);
+    config->sliding_window =
+        gb_config_optional_integer(text, "sliding_window", family->sliding_window, 1, INT32_MAX);
     for (int64_t i = 0; i < config->layer_count; i++)
         config->layers[i].is_sliding = (i + 1) % pattern != 0;
     if (gb_config_has(text, "layer_types"))
         read_layer_types(text, config);
+    need_window(text, config);
 }
 
 /* Of Granite 4 only the models without mamba layers, which those are that the file does not list. */

@@ -8,14 +8,23 @@
 #include <string.h>
 
 static const gb_model *const MODELS[] = {
-    &gb_gemma3,     &gb_gemma4,       &gb_gemma4_unified, &gb_llama,          &gb_mistral,
-    &gb_qwen2,      &gb_qwen3,        &gb_qwen3_moe,      &gb_qwen3_5,        &gb_qwen3_5_moe,
-    &gb_qwen3_next, &gb_smollm3,      &gb_granite,        &gb_granite_hybrid, &gb_phi3,
-    &gb_gpt_oss,    &gb_muse_glimmer, &gb_nemotron_h,     &gb_lfm2,           &gb_lfm2_moe};
+    &gb_gemma3,     &gb_gemma4,  &gb_gemma4_unified, &gb_llama,   &gb_mistral,     &gb_ministral3,
+    &gb_qwen2,      &gb_qwen3,   &gb_qwen3_moe,      &gb_qwen3_5, &gb_qwen3_5_moe, &gb_qwen3_next,
+    &gb_smollm3,    &gb_granite, &gb_granite_hybrid, &gb_phi3,    &gb_gpt_oss,     &gb_muse_glimmer,
+    &gb_nemotron_h, &gb_lfm2,    &gb_lfm2_moe,       &gb_olmo2,   &gb_olmo3};
 enum { MODEL_COUNT = sizeof MODELS / sizeof MODELS[0], DEFAULT_CONTEXT = 8192 };
 
 static bool is_named(const gb_model *model, const char *type) {
     return strcmp(type, model->text) == 0 || (model->wrapper && strcmp(type, model->wrapper) == 0);
+}
+
+/* Of models in the same wrapper the one whose text model it is, or the first. */
+static const gb_model *find_named(const char *type, const char *text) {
+    const gb_model *found = NULL;
+    for (size_t i = 0; i < MODEL_COUNT; i++)
+        if (is_named(MODELS[i], type) && (!found || strcmp(MODELS[i]->text, text) == 0))
+            found = MODELS[i];
+    return found;
 }
 
 static void list(char *known, size_t size, const char *name) {
@@ -26,14 +35,16 @@ static void list(char *known, size_t size, const char *name) {
 
 gumbel_status gb_model_find(const gb_config *config, const gb_model **model, gumbel_error *error) {
     const char *type = gb_config_string(config, "model_type", "");
+    const gb_config text = gb_config_child(config, "text_config");
+    *model = find_named(type, gb_config_string(&text, "model_type", ""));
+    if (*model) {
+        gb_refuse_rope_of_wrapper(config);
+        return gb_config_status(config->file, error);
+    }
     char known[512] = "";
     for (size_t i = 0; i < MODEL_COUNT; i++) {
-        if (is_named(MODELS[i], type)) {
-            *model = MODELS[i];
-            gb_refuse_rope_of_wrapper(config);
-            return gb_config_status(config->file, error);
-        }
-        list(known, sizeof known, MODELS[i]->wrapper);
+        const bool is_listed = i > 0 && MODELS[i]->wrapper == MODELS[i - 1]->wrapper;
+        list(known, sizeof known, is_listed ? NULL : MODELS[i]->wrapper);
         list(known, sizeof known, MODELS[i]->text);
     }
     gb_config_fail(config, "model_type", GUMBEL_ERROR_UNSUPPORTED,

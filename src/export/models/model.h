@@ -84,8 +84,9 @@ gumbel_status gb_begin_text_graph(const gb_text_model *model, const gb_model_opt
 gumbel_status gb_end_text_graph(const gb_text_graph *graph, gb_ref logits, const gb_model_options *options,
                                 gumbel_error *error);
 
-extern const gb_model gb_gemma3, gb_gemma4, gb_gemma4_unified, gb_llama, gb_mistral, gb_qwen2, gb_qwen3,
-    gb_qwen3_moe, gb_qwen3_5, gb_qwen3_5_moe, gb_qwen3_next, gb_smollm3, gb_granite, gb_granite_hybrid,
-    gb_phi3, gb_gpt_oss, gb_muse_glimmer, gb_nemotron_h, gb_lfm2, gb_lfm2_moe;
+extern const gb_model gb_gemma3, gb_gemma4, gb_gemma4_unified, gb_llama, gb_mistral, gb_ministral3, gb_qwen2,
+    gb_qwen3, gb_qwen3_moe, gb_qwen3_5, gb_qwen3_5_moe, gb_qwen3_next, gb_smollm3, gb_granite,
+    gb_granite_hybrid, gb_phi3, gb_gpt_oss, gb_muse_glimmer, gb_nemotron_h, gb_lfm2, gb_lfm2_moe, gb_olmo2,
+    gb_olmo3;
 
 #endif

@@ -17,6 +17,7 @@ typedef struct rotary {
     double theta;
     int64_t head_dim, max_positions; /* head_dim: the dims that turn */
     bool is_phi;
+    bool may_scale_queries;
     gb_rope_config *rope;
 } rotary;
 
@@ -185,11 +186,19 @@ static void refuse_part(const gb_config *text, const gb_config *object) {
                        "heads of which a part turns are not supported in this version; expected 1");
 }
 
+static const char QUERY_BETA[] = "llama_4_scaling_beta";
+
 /* Keys of relatives of the models: they must not change anything. */
-static void refuse_variants(const gb_config *object) {
-    for (const char *key = NULL; (key = gb_config_next_key(object, key));)
-        if (strcmp(key, "llama_4_scaling_beta") == 0 || strstr(key, "_attention"))
-            gb_config_fail(object, key, GUMBEL_ERROR_UNSUPPORTED, "is not supported in this version");
+static void refuse_variants(const rotary *r) {
+    for (const char *key = NULL; (key = gb_config_next_key(&r->object, key));)
+        if ((strcmp(key, QUERY_BETA) == 0 && !r->may_scale_queries) || strstr(key, "_attention"))
+            gb_config_fail(&r->object, key, GUMBEL_ERROR_UNSUPPORTED, "is not supported in this version");
+}
+
+static void read_query_scale(const gb_config *object, gb_rope_config *rope) {
+    rope->query_beta = gb_config_number(object, QUERY_BETA, 0, 0, 1e3);
+    if (rope->query_beta > 0)
+        rope->query_positions = need_positive(object, "original_max_position_embeddings");
 }
 
 /* r lacks theta, for which theta is the fallback, and what is allocated. */
@@ -202,7 +211,9 @@ static void read_parameters(const gb_config *text, rotary r, double theta) {
         gb_config_fail(text, "rope_theta", GUMBEL_ERROR_MEMORY, "no memory for the frequencies");
         return;
     }
-    refuse_variants(&r.object);
+    refuse_variants(&r);
+    if (r.may_scale_queries)
+        read_query_scale(&r.object, r.rope);
     start(&r);
     scale(&r);
 }
@@ -215,12 +226,26 @@ static gb_config find_one(const gb_config *text) {
     return gb_config_child(text, is_old ? "rope_scaling" : "rope_parameters");
 }
 
+static void read_whole_heads(const gb_config *text, const rotary *r, double theta) {
+    refuse_part(text, &r->object);
+    read_parameters(text, *r, gb_config_number(text, "rope_theta", theta, 1, MOST));
+}
+
 void gb_rope_config_read(const gb_config *text, double theta, int64_t head_dim, int64_t max_positions,
                          gb_rope_config *rope) {
     const rotary r = {
         .object = find_one(text), .head_dim = head_dim, .max_positions = max_positions, .rope = rope};
-    refuse_part(text, &r.object);
-    read_parameters(text, r, gb_config_number(text, "rope_theta", theta, 1, MOST));
+    read_whole_heads(text, &r, theta);
+}
+
+void gb_rope_config_read_ministral(const gb_config *text, double theta, int64_t head_dim,
+                                   int64_t max_positions, gb_rope_config *rope) {
+    const rotary r = {.object = find_one(text),
+                      .head_dim = head_dim,
+                      .max_positions = max_positions,
+                      .may_scale_queries = true,
+                      .rope = rope};
+    read_whole_heads(text, &r, theta);
 }
 
 void gb_rope_config_read_phi(const gb_config *text, double theta, int64_t head_dim, int64_t max_positions,

@@ -17,6 +17,8 @@ typedef struct gb_rope_config {
     int64_t pairs;            /* the first 2 pairs dims of a head turn, i with i + pairs */
     int64_t original_positions;
     double attention_factor; /* of queries and of keys; of their dims that turn */
+    double query_beta;       /* queries grow by this times log(1 + floor(position / query_positions)) */
+    double query_positions;
 } gb_rope_config;
 
 /* Reads the parameters of heads of head_dim, an even number; theta is where the file has none, max_positions
@@ -31,6 +33,10 @@ void gb_rope_config_read(const gb_config *text, double theta, int64_t head_dim, 
  * older files call su. */
 void gb_rope_config_read_phi(const gb_config *text, double theta, int64_t head_dim, int64_t max_positions,
                              gb_rope_config *rope);
+
+/* As gb_rope_config_read, for Ministral 3: queries may grow with their position. */
+void gb_rope_config_read_ministral(const gb_config *text, double theta, int64_t head_dim,
+                                   int64_t max_positions, gb_rope_config *rope);
 
 /* Where the parameters of one kind of layers stand: in rope_parameters under its name, or as keys of the
  * model.

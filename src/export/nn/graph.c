@@ -193,7 +193,8 @@ gb_ref gb_recurrent_state(const gb_scope *scope, const char *name, const char *s
     return gb_build_state(scope->builder, full, GB_STATE_RECURRENT, GB_F32, rank, dims, 0);
 }
 
-gb_ref gb_values(const gb_scope *scope, const char *name, const float *values, size_t count) {
+static gb_ref add_values(const gb_scope *scope, const char *name, const float *values, int32_t rank,
+                         size_t count) {
     if (gb_builder_status(scope->builder, NULL) != GUMBEL_OK)
         return GB_NO_VALUE;
     gumbel_error error;
@@ -202,8 +203,15 @@ gb_ref gb_values(const gb_scope *scope, const char *name, const float *values, s
         gb_builder_fail(scope->builder, status, "%s", error.message);
         return GB_NO_VALUE;
     }
-    const int64_t size = (int64_t)count;
-    return gb_build_constant(scope->builder, name, GB_F32, 1, &size);
+    return gb_build_constant(scope->builder, name, GB_F32, rank, (const int64_t[]){(int64_t)count, 1});
+}
+
+gb_ref gb_values(const gb_scope *scope, const char *name, const float *values, size_t count) {
+    return add_values(scope, name, values, 1, count);
+}
+
+gb_ref gb_value_rows(const gb_scope *scope, const char *name, const float *values, size_t count) {
+    return add_values(scope, name, values, 2, count);
 }
 
 gb_ref gb_node1(const gb_scope *scope, gb_op op, gb_ref a) {

@@ -89,6 +89,9 @@ gb_ref gb_recurrent_state(const gb_scope *scope, const char *name, const char *s
 /* A float32 constant [count] of computed values; name is not prefixed. */
 gb_ref gb_values(const gb_scope *scope, const char *name, const float *values, size_t count);
 
+/* The same as rows of one number: a table [count, 1] for an embedding. */
+gb_ref gb_value_rows(const gb_scope *scope, const char *name, const float *values, size_t count);
+
 /* A node without attributes; missing operands are GB_NO_VALUE. */
 gb_ref gb_node1(const gb_scope *scope, gb_op op, gb_ref a);
 gb_ref gb_node2(const gb_scope *scope, gb_op op, gb_ref a, gb_ref b);

@@ -14,6 +14,12 @@ static bool turns_by_last(const gb_program *program, const gb_node *node, gb_ref
     return node->op == GB_OP_ROPE && last != GB_NO_VALUE && operand == last;
 }
 
+/* An embedding may look up what belongs to a position, such as a scale of queries. */
+static bool looks_up_positions(const gb_program *program, const gb_node *node) {
+    const gb_ref positions = gb_program_input(program, GB_ROLE_POSITIONS);
+    return node->op == GB_OP_EMBEDDING && positions != GB_NO_VALUE && node->operands[1] == positions;
+}
+
 /* Rule 31: operands that index something come straight from the engine, which has checked them. */
 static gumbel_status check_engine_operand(gb_verification *verification, const gb_node *node,
                                           uint32_t operand) {
@@ -25,7 +31,8 @@ static gumbel_status check_engine_operand(gb_verification *verification, const g
         const char *role = gb_role_find(roles[i])->name;
         if (has_name(name, length, role) &&
             node->operands[operand] != gb_program_input(verification->program, roles[i]) &&
-            !turns_by_last(verification->program, node, node->operands[operand]))
+            !turns_by_last(verification->program, node, node->operands[operand]) &&
+            !looks_up_positions(verification->program, node))
             return gb_fail(verification->error, GUMBEL_ERROR_FORMAT,
                            "%s: operand %s is value %u, expected the input %s", gb_op_find(node->op)->name,
                            role, node->operands[operand], role);
@@ -91,11 +98,13 @@ static gumbel_status check_attention(gb_verification *verification, const gb_nod
 /* Rule 33. */
 static gumbel_status check_embedding(gb_verification *verification, const gb_node *node) {
     const gb_program *program = verification->program;
+    const bool has_positions = looks_up_positions(program, node);
+    const uint64_t needed = has_positions ? program->metadata.max_context : program->metadata.vocab_size;
     int64_t rows = program->values[node->operands[0]].type.shape.dims[0];
-    if ((uint64_t)rows < program->metadata.vocab_size)
+    if ((uint64_t)rows < needed)
         return gb_fail(verification->error, GUMBEL_ERROR_FORMAT,
-                       "embedding: a table of %lld rows, vocab_size is %llu", (long long)rows,
-                       (unsigned long long)program->metadata.vocab_size);
+                       "embedding: a table of %lld rows, %s is %llu", (long long)rows,
+                       has_positions ? "max_context" : "vocab_size", (unsigned long long)needed);
     return GUMBEL_OK;
 }
 
