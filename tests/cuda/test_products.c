@@ -46,6 +46,9 @@ static const case_of cases[] = {
     {{GB_FORMAT_ONE_LEVEL, 4, false, 0, GB_F16, 32, 0}, 16, 128, false},
     {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 128, 0}, 144, 1152, false},
     {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 32, 0}, 48, 64, false},
+    {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_BF16, 32, 0}, 144, 576, false},
+    {{GB_FORMAT_ONE_LEVEL, 8, true, 0, GB_F16, 128, 0}, 16, 384, false},
+    {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 32, 0}, 16, 96, false}, /* half a pair of units */
     {{GB_FORMAT_ONE_LEVEL, 8, true, 0, GB_BF16, 0, 0}, 32, 96, false},
     /* Blocks of 16 rows of which some are none. */
     {{GB_FORMAT_ONE_LEVEL, 8, true, 0, GB_BF16, 64, 0}, 1, 192, false},
@@ -66,7 +69,7 @@ static const case_of cases[] = {
     {{GB_FORMAT_ONE_LEVEL, 4, false, 0, GB_F16, 32, 0}, 7, 128, true},
     {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, 64, 0}, 18, 5632, true},
 };
-enum { CASES = sizeof cases / sizeof *cases, FIRST_PACKED = 21, FIRST_GENERATED = 28 };
+enum { CASES = sizeof cases / sizeof *cases, FIRST_PACKED = 21, FIRST_GENERATED = 31 };
 
 typedef struct matrix {
     uint8_t *data;
@@ -218,7 +221,7 @@ static double exact_sum(const case_of *c, const matrix *m, size_t row, const flo
     return sum;
 }
 
-/* A prompt's products with 4-bit codes that are packed have rounded weights, on devices that can. */
+/* A prompt's products with codes that are packed have rounded weights, on devices that can. */
 static bool has_rounded_weights(const matrix *m, bool is_prefill) {
     gb_cuda_scratch scratch = {.wgmma_blocks = gb_cuda_wgmma_blocks()};
     return gb_cuda_supports_wgmma(

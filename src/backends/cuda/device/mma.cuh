@@ -108,19 +108,23 @@ __device__ inline void keep_in_place(uint32_t &value) {
 #endif
 }
 
-/* Of eight bytes, the first four in the first word, those whose numbers are SELECTED's hexadecimal digits,
- * the first in the last one. */
-template <unsigned SELECTED>
-__device__ inline uint32_t select_bytes(uint32_t first, uint32_t second) {
+/* Of eight bytes, the first four in the first word, those whose numbers are the hexadecimal digits of
+ * `selected`, the first in the last one. */
+__device__ inline uint32_t select_bytes(uint32_t first, uint32_t second, unsigned selected) {
 #if defined(__CUDA_ARCH__)
-    return __byte_perm(first, second, SELECTED);
+    return __byte_perm(first, second, selected);
 #else
     const uint64_t all = (uint64_t)second << 32 | first;
-    uint32_t selected = 0;
+    uint32_t result = 0;
     for (unsigned i = 0; i < 4; i++)
-        selected |= (uint32_t)(all >> (SELECTED >> (i * 4) & 7) * 8 & 0xff) << i * 8;
-    return selected;
+        result |= (uint32_t)(all >> (selected >> (i * 4) & 7) * 8 & 0xff) << i * 8;
+    return result;
 #endif
+}
+
+template <unsigned SELECTED>
+__device__ inline uint32_t select_bytes(uint32_t first, uint32_t second) {
+    return select_bytes(first, second, SELECTED);
 }
 
 /* Those with even numbers, and the others. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * GEMM of prefill with packed 4-bit weights, on Hopper (gemm/wgmma_quantized.cuh).
+ * GEMM of prefill with packed weights of 4 and 8 bits, on Hopper (gemm/wgmma_quantized.cuh).
  */
 #include "backends/cuda/gemm/codes.cuh"
 #include "backends/cuda/gemm/dispatch.cuh"
@@ -9,12 +9,12 @@
 using namespace gb_cuda;
 
 /* A tile is of up to 256 rows; one of fewer is multiplied as the next width that holds it. */
-template <int GROUP_UNITS, gb_dtype SCALE>
+template <int BITS, int GROUP_UNITS, gb_dtype SCALE>
 struct gemm_wgmma {
     typedef fragment_matrix matrix;
     typedef tile_widths<64, 128, 192, 256> widths;
     template <int COLUMNS>
-    using shape = stage_shape<COLUMNS, GROUP_UNITS>;
+    using shape = stage_shape<COLUMNS, GROUP_UNITS, BITS>;
 
     __device__ static fragment_tile tile_of(const wgmma_tile &tile, const matrix &weight, int32_t expert) {
         const uint32_t first = blockIdx.y * TILE_FRAGMENTS;
@@ -42,7 +42,7 @@ uint32_t gb_cuda_wgmma_blocks(void) {
     const gb_cuda_facts *facts = gb_cuda_find_facts();
     const bool is_there =
         facts->is_there && facts->major == 9 &&
-        cudaFuncGetAttributes(&attributes, run_wgmma<gemm_wgmma<2, GB_BF16>>) == cudaSuccess &&
+        cudaFuncGetAttributes(&attributes, run_wgmma<gemm_wgmma<4, 2, GB_BF16>>) == cudaSuccess &&
         attributes.sharedSizeBytes > 0;
     return is_there ? facts->multiprocessors : 0;
 #else
@@ -50,10 +50,15 @@ uint32_t gb_cuda_wgmma_blocks(void) {
 #endif
 }
 
+/* Whether a weight is packed in fragments, has scales of groups, and its columns are whole pairs of units. */
+static bool is_of_fragments(const gb_cuda_tensor *weight) {
+    return weight->is_packed && weight->format.kind == GB_FORMAT_ONE_LEVEL && weight->format.group > 0 &&
+           weight->dims[weight->rank - 1] % PAIR_COLUMNS == 0;
+}
+
 bool gb_cuda_supports_wgmma(const gb_cuda_call *call, const gb_cuda_tensor *weight) {
     return gb_cuda_is_prompt(call) && call->scratch->wgmma_blocks > 0 && weight &&
-           ((weight->is_packed && weight->format.bits == 4 && weight->format.kind == GB_FORMAT_ONE_LEVEL) ||
-            gb_cuda_is_large_bf16(weight));
+           (is_of_fragments(weight) || gb_cuda_is_large_bf16(weight));
 }
 
 size_t gb_cuda_wgmma_tile_rows(const gb_cuda_tensor *weight) {
@@ -63,15 +68,15 @@ size_t gb_cuda_wgmma_tile_rows(const gb_cuda_tensor *weight) {
 static fragment_matrix fragments_of(const gb_cuda_tensor *weight) {
     const quantized_matrix m = matrix_of(weight);
     const size_t outputs = weight->dims[weight->rank - 2], inputs = weight->dims[weight->rank - 1];
-    /* bfloat16 has 128 .. 143, from which the kernel subtracts it, exactly */
-    const uint32_t minus_center = 0xc300u + (uint32_t)gb_format_center(&weight->format);
+    const uint32_t center = (uint32_t)gb_format_center(&weight->format);
     fragment_matrix matrix = {};
     matrix.codes = m.data + m.planes.codes.offset;
     matrix.scales = m.data + m.planes.scales.offset;
     matrix.biases = weight->format.has_bias ? m.data + m.planes.biases.offset : nullptr;
     matrix.blocks = blocks_for(outputs, FRAGMENT_ROWS);
     matrix.pairs = (uint32_t)(inputs / PAIR_COLUMNS);
-    matrix.minus_center = minus_center << 16 | minus_center;
+    matrix.minus_center =
+        weight->format.bits == 4 ? code_pairs<4>::minus_center(center) : code_pairs<8>::minus_center(center);
     return matrix;
 }
 
@@ -93,12 +98,13 @@ static unsigned choose_tile_rows(const gb_cuda_call *call, size_t rows, size_t o
     return best;
 }
 
-template <int GROUP_UNITS, gb_dtype SCALE>
+template <int BITS, int GROUP_UNITS, gb_dtype SCALE>
 static void launch(const gb_cuda_call *call, const fragment_matrix &weight, const prepared_rows &x,
                    const row_lists &lists) {
     const unsigned output_tiles = blocks_for(weight.blocks, TILE_FRAGMENTS);
     const unsigned tile_rows = choose_tile_rows(call, lists.rows, output_tiles);
-    add_wgmma<gemm_wgmma<GROUP_UNITS, SCALE>>(call, "gemm_wgmma", output_tiles, weight, x, lists, tile_rows);
+    add_wgmma<gemm_wgmma<BITS, GROUP_UNITS, SCALE>>(call, "gemm_wgmma", output_tiles, weight, x, lists,
+                                                    tile_rows);
 }
 
 void gb_cuda_wgmma_product(const gb_cuda_call *call, const prepared_rows &x, const gb_cuda_tensor *weight,
@@ -107,10 +113,11 @@ void gb_cuda_wgmma_product(const gb_cuda_call *call, const prepared_rows &x, con
         return gb_cuda_wgmma_product_bf16(call, x, weight, lists);
     const fragment_matrix fragments = fragments_of(weight);
     dispatch(
-        [&](auto group, auto scale) {
-            launch<group / 32, static_cast<gb_dtype>(int(scale))>(call, fragments, x, lists);
+        [&](auto bits, auto group, auto scale) {
+            launch<bits, group / 32, static_cast<gb_dtype>(int(scale))>(call, fragments, x, lists);
         },
-        one_of<32, 64, 128>(weight->format.group), one_of<GB_BF16, GB_F16>(weight->format.scale));
+        one_of<4, 8>(weight->format.bits), one_of<32, 64, 128>(weight->format.group),
+        one_of<GB_BF16, GB_F16>(weight->format.scale));
 }
 
 void gb_cuda_gemm_wgmma(const gb_cuda_problem *problem) {

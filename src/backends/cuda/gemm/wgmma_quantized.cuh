@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * GEMM of prefill with a 4-bit matrix on Hopper (wgmma). A weight,
+ * GEMM of prefill with a matrix of 4 or 8 bits on Hopper (wgmma). A weight,
  *
  *     w = bfloat16(scale * q + bias),
  *
@@ -15,28 +15,29 @@
 namespace gb_cuda {
 
 enum {
-    FRAGMENT_BYTES = 512, /* of the codes of a block of rows (gb_packing_fragments) and a pair of units */
     GROUP_BYTES = 2 * FRAGMENT_ROWS,
     STAGE_PAIRS = 2, /* pairs of units that are copied together */
     TILE_FRAGMENTS = CONSUMED_OUTPUTS / FRAGMENT_ROWS,
 };
 
-/* A weight of 4-bit codes in the packing gb_packing_fragments. */
+/* A weight in the packing gb_packing_fragments. */
 struct fragment_matrix {
-    const uint8_t *codes;           /* [block][pair of units][FRAGMENT_BYTES] */
+    const uint8_t *codes;           /* [block][pair of units][128 * bits] */
     const uint8_t *scales, *biases; /* [block][group][rows 0, 8, 1, 9 ..]; biases: NULL if there are none */
     uint32_t blocks;                /* of an expert */
     uint32_t pairs;                 /* of units of a row */
-    uint32_t minus_center;          /* -128 - center as bfloat16, twice */
+    uint32_t minus_center;          /* what code_pairs adds to codes */
 };
 
 /* How a stage lies in shared memory: the rows of each pair of units; codes, scales and biases of each block.
  * GROUP_UNITS: units that share a scale. */
-template <int COLUMNS_, int GROUP_UNITS_>
+template <int COLUMNS_, int GROUP_UNITS_, int BITS_>
 struct stage_shape {
     enum {
         COLUMNS = COLUMNS_, /* rows of inputs */
         GROUP_UNITS = GROUP_UNITS_,
+        BITS = BITS_,                 /* of a code */
+        FRAGMENT_BYTES = 128 * BITS_, /* of the codes of a block of rows and a pair of units */
         PAIRS = STAGE_PAIRS,
         TERMS = 1, /* of an input */
         GROUPS = STAGE_PAIRS * 2 / GROUP_UNITS,
@@ -61,10 +62,11 @@ struct fragment_tile : wgmma_tile {
 /* ---- The warpgroup that copies ------------------------------------------------------------------------- */
 
 /* What a thread copies of the fragments in each stage, 16 bytes at a time: of the codes a piece of every
- * second fragment; of scales and biases, which follow one another in a stage, every 128th piece. */
+ * FRAGMENT_STEP-th fragment; of scales and biases, which follow one another in a stage, every 128th piece. */
 template <typename Shape>
 struct fragment_copier {
     enum {
+        FRAGMENT_BYTES = Shape::FRAGMENT_BYTES,
         FRAGMENT_PIECES = STAGE_PAIRS * FRAGMENT_BYTES / 16,
         CODE_COPIES = TILE_FRAGMENTS * FRAGMENT_PIECES / WARPGROUP,
         FRAGMENT_STEP = WARPGROUP / FRAGMENT_PIECES,
@@ -119,6 +121,52 @@ struct fragment_copier {
 
 /* ---- Weights ------------------------------------------------------------------------------------------- */
 
+/* The lane's codes of a pair of units, less their center, as bfloat16: those of columns i and i + 4 of its
+ * eight, of rows r and r + 8. */
+template <int BITS>
+struct code_pairs;
+
+template <>
+struct code_pairs<4> {
+    uint4 words; /* of both rows of the first unit, then of the second */
+
+    /* bfloat16 holds 128 + q in its low bits; of that minus_center has -128 - center, twice. */
+    static uint32_t minus_center(uint32_t center) {
+        return (0xc300u + center) << 16 | (0xc300u + center);
+    }
+    __device__ void load(const uint8_t *fragment) {
+        words = reinterpret_cast<const uint4 *>(fragment)[threadIdx.x % WARP];
+    }
+    __device__ uint32_t find(int unit, int which, int i, uint32_t minus_center) const {
+        const uint32_t word = unit ? (which ? words.w : words.z) : which ? words.y : words.x;
+        const uint32_t code = mask_and_set<0x000f000fu, 0x43004300u>(word >> (4 * i));
+        return multiply_add_bf16(0x3f803f80u, code, minus_center);
+    }
+};
+
+template <>
+struct code_pairs<8> {
+    uint4 units[2]; /* two words of each row */
+
+    /* float32 holds 2^23 + q in its low bits; minus_center is -2^23 - center. */
+    static uint32_t minus_center(uint32_t center) {
+        return 0xcb000000u + center;
+    }
+    __device__ void load(const uint8_t *fragment) {
+        const uint4 *from = reinterpret_cast<const uint4 *>(fragment) + threadIdx.x % WARP;
+        units[0] = from[0];
+        units[1] = from[WARP];
+    }
+    __device__ uint32_t find(int unit, int which, int i, uint32_t minus_center) const {
+        const uint4 &of = units[unit];
+        const float less = gb_float_from_bits(minus_center);
+        const uint32_t select = 0x7650u + (uint32_t)i; /* byte i, in the low bits of 2^23 */
+        const float low = gb_float_from_bits(select_bytes(which ? of.z : of.x, 0x4b000000u, select)) + less,
+                    high = gb_float_from_bits(select_bytes(which ? of.w : of.y, 0x4b000000u, select)) + less;
+        return pack_bf16(low, high);
+    }
+};
+
 /* Scales and biases of a lane's rows r and r + 8. bfloat16 ones are multiplied as such: a product and its sum
  * with the bias are rounded once. */
 template <gb_dtype SCALE>
@@ -162,7 +210,7 @@ template <typename Shape, gb_dtype SCALE>
 struct wgmma_sums {
     float sums[Shape::COLUMNS / 2];
     uint32_t weights[2][2][4]; /* of a unit and the one before it: a of two products */
-    uint4 codes;
+    code_pairs<Shape::BITS> codes;
     lane_affine<SCALE> affine;
 
     __device__ void clear() {
@@ -173,8 +221,7 @@ struct wgmma_sums {
 
     /* The lane's codes of a pair of units; fragment: the warp's, of a stage. */
     __device__ void load_codes(const uint8_t *stage, unsigned pair, unsigned fragment) {
-        const uint8_t *at = stage + Shape::CODES_AT + (fragment * STAGE_PAIRS + pair) * FRAGMENT_BYTES;
-        codes = reinterpret_cast<const uint4 *>(at)[threadIdx.x % WARP];
+        codes.load(stage + Shape::CODES_AT + (fragment * STAGE_PAIRS + pair) * Shape::FRAGMENT_BYTES);
     }
 
     __device__ void load_group(const uint8_t *stage, unsigned group, unsigned fragment, bool has_bias) {
@@ -184,16 +231,13 @@ struct wgmma_sums {
                     has_bias ? reinterpret_cast<const uint32_t *>(biases)[row] : 0);
     }
 
-    /* Of a unit; its words of codes are those of rows r and r + 8. */
+    /* Of a unit. */
     __device__ void make_weights(int unit, uint32_t minus_center) {
-        const uint32_t words[2] = {unit ? codes.z : codes.x, unit ? codes.w : codes.y};
 #pragma unroll
         for (int i = 0; i < 8; i++) {
             const int pair = i / 2, which = i % 2;
-            const uint32_t code =
-                mask_and_set<0x000f000fu, 0x43004300u>(words[which] >> (4 * pair)); /* 128 + q */
             uint32_t &weight = weights[unit][pair / 2][pair % 2 * 2 + which];
-            weight = affine.apply(multiply_add_bf16(0x3f803f80u, code, minus_center), which);
+            weight = affine.apply(codes.find(unit, which, pair, minus_center), which);
             keep_in_place(weight);
         }
     }
