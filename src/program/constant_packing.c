@@ -8,6 +8,14 @@
 
 enum { WEIGHT_OPERAND = 1 }; /* of linear and expert_linear */
 
+/* A product's use of its weight. */
+static gb_constant_use use_of(const gb_node *product) {
+    const int64_t activation = gb_node_int(product, GB_ATTRIBUTE_ACTIVATION);
+    return (gb_constant_use){.is_multiplied = true,
+                             .is_int8 = gb_activation_is_int8(activation),
+                             .is_per_token = activation == GB_ACTIVATION_INT8_PER_TOKEN};
+}
+
 static void note_operand(const gb_program *program, const gb_node *node, uint32_t operand,
                          gb_constant_use *uses) {
     gb_ref ref = node->operands[operand];
@@ -20,10 +28,12 @@ static void note_operand(const gb_program *program, const gb_node *node, uint32_
         use->has_others = true;
         return;
     }
+    const gb_constant_use of = use_of(node);
+    use->is_mixed = use->is_mixed || (use->is_multiplied &&
+                                      (use->is_int8 != of.is_int8 || use->is_per_token != of.is_per_token));
     use->is_multiplied = true;
-    const int64_t activation = gb_node_int(node, GB_ATTRIBUTE_ACTIVATION);
-    use->is_int8 = use->is_int8 || gb_activation_is_int8(activation);
-    use->is_per_token = use->is_per_token || activation == GB_ACTIVATION_INT8_PER_TOKEN;
+    use->is_int8 = use->is_int8 || of.is_int8;
+    use->is_per_token = use->is_per_token || of.is_per_token;
 }
 
 void gb_find_constant_uses(const gb_program *program, gb_constant_use *uses) {
@@ -33,11 +43,11 @@ void gb_find_constant_uses(const gb_program *program, gb_constant_use *uses) {
             note_operand(program, &program->nodes[n], i, uses);
 }
 
-/* For tensor cores: tiles where inputs are rounded per row, otherwise fragments. */
+/* For tensor cores. Where inputs are rounded per row, 4-bit codes with integers for scales lie in tiles. */
 static bool choose_fragments(const gb_constant *constant, const gb_constant_use *use, uint64_t rows,
                              uint64_t columns, gb_packing *packing) {
-    return (use->is_per_token ? gb_packing_tiles : gb_packing_fragments)(&constant->format, rows, columns,
-                                                                         packing);
+    const bool wants_tiles = use->is_per_token && constant->format.kind == GB_FORMAT_PROGRESSIVE;
+    return (wants_tiles ? gb_packing_tiles : gb_packing_fragments)(&constant->format, rows, columns, packing);
 }
 
 gb_packing gb_constant_wanted_packing(const gb_constant *constant, const gb_constant_use *use,
@@ -51,7 +61,7 @@ gb_packing gb_constant_wanted_packing(const gb_constant *constant, const gb_cons
     const bool is_possible =
         order == GB_ORDER_INTERLEAVED
             ? gb_packing_interleaved(&constant->format, rows, columns, &packing)
-            : !use->has_others && choose_fragments(constant, use, rows, columns, &packing);
+            : !use->has_others && !use->is_mixed && choose_fragments(constant, use, rows, columns, &packing);
     if (is_possible && shape->dims[shape->rank - 2] % packing.block_rows == 0)
         return packing;
     return (gb_packing){0};

@@ -23,13 +23,15 @@ typedef struct gb_constant_use {
     bool has_others;    /* an operand of anything else, embeddings aside */
     bool is_int8;       /* of one at least that rounds its input to 8 bits */
     bool is_per_token;  /* of one at least that rounds its input to 8 bits per row */
+    bool is_mixed;      /* of several, whose inputs are not rounded alike */
 } gb_constant_use;
 
 /* Fills uses, one for each constant. */
 void gb_find_constant_uses(const gb_program *program, gb_constant_use *uses);
 
-/* The packing of a constant with that use in that order; all 0 (canonical) for one that no product reads, and
- * where rows or columns do not allow it. Of experts [X,O,K] no block holds rows of two. */
+/* The packing of a constant with that use in that order; all 0 (canonical) for one that no product reads, for
+ * fragments where is_mixed, and where rows or columns do not allow it. Of experts [X,O,K] no block holds rows
+ * of two. */
 gb_packing gb_constant_wanted_packing(const gb_constant *constant, const gb_constant_use *use,
                                       gb_packing_order order);
 

@@ -42,6 +42,10 @@ static const matrix_case cases[] = {
     {{GB_FORMAT_PROGRESSIVE, 6, false, 8, GB_F16, 64, 0}, 128, 128, 0, false},
     {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 0, 0}, 33, 77, 0, false},
     {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_BF16, 0, 0}, 16, 256, 128, false},
+    {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_BF16, 0, 0}, 16, 256, 128, true},
+    {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 0, 0}, 144, 416, 32, true}, /* units beyond the row's end */
+    {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 0, 0}, 640, 1152, 0, true},
+    {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 0, 0}, 32, MOST_INPUTS, 128, true},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
@@ -156,8 +160,8 @@ static void check_kernel(const matrix *m, gb_cuda_call *call) {
     call->scratch = &scratch;
     const gb_cuda_problem problem = problem_of_call((const gb_cuda_call *const *)&call);
     test_problem *t = new_problem(&problem);
-    const bool is_one_row =
-        call->operands[0]->dims[0] == 1 && m->tensor.is_packed && m->of->inputs <= MOST_COLUMNS;
+    const bool is_one_row = call->operands[0]->dims[0] == 1 && m->tensor.is_packed &&
+                            !m->of->is_in_fragments && m->of->inputs <= MOST_COLUMNS;
     assert_int_equal(strcmp(kernel_from(&gb_cuda_linear_kernels, t)->name, "gemv_int8_row") == 0, is_one_row);
     free_problem(t);
 }
@@ -273,7 +277,8 @@ static void products_share_a_launch(void **state) {
         size_t outputs[MATRICES], inputs;
     } joined[] = {{{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 64, 0}, {256, 128, 128}, 384},
                   {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32, 0}, {128, 128, 128}, 2176},
-                  {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32, 0}, {16, 40, 3}, 96}};
+                  {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32, 0}, {16, 40, 3}, 96},
+                  {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 0, 0}, {16, 256, 144}, 160}};
     uint64_t random = 5;
     for (size_t j = 0; j < sizeof joined / sizeof *joined; j++) {
         matrix_case of[MATRICES];
@@ -284,7 +289,8 @@ static void products_share_a_launch(void **state) {
         float *x = random_rows(ROWS, joined[j].inputs, &random), found[ROWS * 256], expected[ROWS * 256];
         const gb_cuda_tensor from = device_tensor(GB_F32, x, 2, ROWS, joined[j].inputs, 1);
         for (size_t i = 0; i < MATRICES; i++) {
-            of[i] = (matrix_case){joined[j].format, joined[j].outputs[i], joined[j].inputs, 32, false};
+            of[i] = (matrix_case){joined[j].format, joined[j].outputs[i], joined[j].inputs, 32,
+                                  joined[j].format.kind == GB_FORMAT_ONE_LEVEL};
             m[i] = new_matrix(&of[i], 1, &random);
             nodes[i] = node_of(&m[i], GB_OP_LINEAR);
             y[i] = device_tensor(GB_F32, NULL, 2, ROWS, of[i].outputs, 1);

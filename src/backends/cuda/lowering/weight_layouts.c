@@ -20,8 +20,8 @@ static uint64_t padded_rows(uint64_t rows) {
 }
 
 static bool can_pad(const gb_constant *constant, const gb_constant_use *use) {
-    return constant->type.shape.rank == 2 && use->is_multiplied && !use->has_others && !use->is_per_token &&
-           gb_cuda_count_all_outputs(constant) <= MOST_PADDED_ROWS;
+    return constant->type.shape.rank == 2 && use->is_multiplied && !use->has_others && !use->is_mixed &&
+           !use->is_per_token && gb_cuda_count_all_outputs(constant) <= MOST_PADDED_ROWS;
 }
 
 /* A rank's part is left as it is, and so is a file's packing whose blocks are no parts of tiles. */
@@ -29,7 +29,7 @@ static bool can_fill_tiles(const gb_constant *constant, const gb_constant_use *u
     const gb_shape *shape = &constant->type.shape;
     const uint64_t block = constant->packing.block_rows > 0 ? constant->packing.block_rows : 1;
     return shape->rank >= 2 && !constant->part && use->is_multiplied && !use->has_others &&
-           use->is_per_token && GB_TILE_ROWS % block == 0 &&
+           use->is_per_token && !use->is_mixed && GB_TILE_ROWS % block == 0 &&
            (uint64_t)shape->dims[shape->rank - 2] % block == 0;
 }
 

@@ -19,7 +19,8 @@ static __global__ void __launch_bounds__(MMA_INT8_WARPS *WARP, TILES == 1   ? 4
     run_gemm_mma_int8(GB_GRID_CONSTANT mma_int8 p) {
     __shared__ int32_t partial[MMA_INT8_WARPS][TILES * 4][WARP];
     __shared__ group_table table;
-    table.fill();
+    if (GROUP != OF_BYTES)
+        table.fill();
     const bool has_lists = p.lists.expert || p.lists.tiles;
     if (has_lists)
         wait_for_earlier();
@@ -51,7 +52,9 @@ int8_matrix gb_cuda_int8_matrix(const gb_cuda_call *call, uint32_t *tiles) {
     int8_matrix m = {};
     m.codes = data + weight->planes.codes.offset;
     m.groups = data + weight->planes.scales.offset;
-    m.row_scales = reinterpret_cast<const uint16_t *>(data + weight->planes.super_scales.offset);
+    const gb_plane &rows =
+        weight->format.kind == GB_FORMAT_PROGRESSIVE ? weight->planes.super_scales : weight->planes.scales;
+    m.row_scales = reinterpret_cast<const uint16_t *>(data + rows.offset);
     m.outputs = m.stride = (uint32_t)weight->dims[weight->rank - 2];
     m.y = data_of<float>(call->results[0]);
     if (call->gathered) {
@@ -68,6 +71,10 @@ int8_matrix gb_cuda_int8_matrix(const gb_cuda_call *call, uint32_t *tiles) {
 bool gb_cuda_supports_mma_int8(const gb_cuda_call *call) {
     const gb_cuda_tensor *weight = call->operands[1];
     return gb_cuda_supports_int8(call) && weight->is_packed;
+}
+
+bool gb_cuda_is_in_int8_tiles(const gb_cuda_call *call) {
+    return gb_cuda_supports_mma_int8(call) && call->operands[1]->format.kind == GB_FORMAT_PROGRESSIVE;
 }
 
 bool gb_cuda_packed_int8_joins(const gb_cuda_call *call, const gb_cuda_call *other) {
@@ -106,7 +113,7 @@ static void launch(const gb_cuda_call *call, mma_int8 &p, size_t tile_rows, size
     p.tile_rows = (unsigned)tile_rows;
     dispatch([&](auto tiles, auto group) { launch_tiles<tiles, group>(call, p, row_tiles); },
              one_of<1, 2, 4, MOST_TILES>(blocks_for(tile_rows, MMA_INT8_ROWS)),
-             one_of<32, 64, 128>(call->operands[1]->format.group));
+             one_of<32, 64, 128, OF_BYTES>(call->operands[1]->format.group));
 }
 
 static mma_int8 product_of(const gb_cuda_call *const *calls, uint32_t count, const row_lists &lists) {
@@ -116,6 +123,9 @@ static mma_int8 product_of(const gb_cuda_call *const *calls, uint32_t count, con
     p.x = gb_cuda_round_rows(calls[0]);
     p.lists = lists;
     p.blocks = int8_blocks_of(calls[0]);
+    const gb_cuda_tensor *weight = calls[0]->operands[1];
+    p.units = (uint32_t)weight->dims[weight->rank - 1] / UNIT;
+    p.scale = weight->format.scale;
     return p;
 }
 

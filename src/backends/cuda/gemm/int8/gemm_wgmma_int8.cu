@@ -60,7 +60,7 @@ static bool device_has_wgmma(const gb_cuda_call *call) {
 }
 
 bool gb_cuda_supports_wgmma_int8(const gb_cuda_call *call) {
-    return gb_cuda_supports_mma_int8(call) && device_has_wgmma(call) && call->operands[1]->rank == 2;
+    return gb_cuda_is_in_int8_tiles(call) && device_has_wgmma(call) && call->operands[1]->rank == 2;
 }
 
 /* Rows of the tiles that a product of so many rows is computed in. */
@@ -145,7 +145,7 @@ uint64_t gb_cuda_gemm_wgmma_int8_scratch(const gb_cuda_problem *problem) {
 
 bool gb_cuda_supports_expert_wgmma_int8(const gb_cuda_call *call) {
     const size_t pairs = gb_cuda_elements(call->operands[2]), experts = call->operands[1]->dims[0];
-    return gb_cuda_supports_mma_int8(call) && device_has_wgmma(call) && gb_cuda_is_prompt(call) &&
+    return gb_cuda_is_in_int8_tiles(call) && device_has_wgmma(call) && gb_cuda_is_prompt(call) &&
            pairs > experts * LEAST_EXPERT_ROWS;
 }
 

@@ -37,7 +37,7 @@ inline row_launch row_launch_of(const int8_row_products &p) {
 inline bool supports_int8_row(const gb_cuda_call *const *calls, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
         const gb_cuda_tensor *x = calls[i]->operands[0], *weight = calls[i]->operands[1];
-        if (calls[i]->row_class != GB_CUDA_ONE_ROW || !gb_cuda_supports_mma_int8(calls[i]) ||
+        if (calls[i]->row_class != GB_CUDA_ONE_ROW || !gb_cuda_is_in_int8_tiles(calls[i]) ||
             weight->rank != 2 || gb_cuda_elements(x) != weight->dims[1] ||
             !gb_cuda_packed_int8_joins(calls[0], calls[i]))
             return false;
