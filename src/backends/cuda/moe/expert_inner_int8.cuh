@@ -18,9 +18,16 @@ enum {
     INNER_THREADS = INNER_WARPS * WARP,
     INNER_ROUND_COLUMNS = INNER_THREADS * LANE_COLUMNS,
     INNER_MOST_ROUNDS = 2,
-    INNER_PART = 2,    /* blocks of columns that a warp loads at a time */
-    INNER_AT_ONCE = 3, /* blocks of threads on a multiprocessor */
 };
+
+/* Of rows of so many rounds: the blocks of columns that a warp loads at a time, mostly all it has, and blocks
+ * of threads on a multiprocessor, of which registers allow fewer then. */
+__host__ __device__ constexpr int inner_part(int rounds) {
+    return rounds == 1 ? 2 : 3;
+}
+__host__ __device__ constexpr int inner_at_once(int rounds) {
+    return rounds == 1 ? 3 : 2;
+}
 
 enum inner_activation { INNER_SILU, INNER_GELU, INNER_CLAMPED /* biased gates and ups */ };
 
@@ -51,11 +58,11 @@ struct gate_up_place {
           up(is_shared ? p.shared_up : p.weight, first_row(p, is_shared, expert, 1) + row, p.of) {}
 };
 
-/* What a warp multiplies of them: every INNER_WARPS-th block of columns. */
-template <int GROUP>
+/* What a warp multiplies of them: every INNER_WARPS-th block of columns, PART at a time. */
+template <int GROUP, int PART>
 struct gate_up_part {
     typedef gate_up_place<GROUP> place;
-    typedef fragment_part<GROUP, INNER_PART> part;
+    typedef fragment_part<GROUP, PART> part;
     part gate, up;
 
     __device__ void load(const place &from, uint32_t first, const expert_columns &of) {
@@ -77,11 +84,11 @@ struct gate_up_part {
         const uint32_t warp = threadIdx.x / WARP;
         uint2 inputs[INT8_UNITS] = {};
 #pragma unroll 1
-        for (uint32_t first = warp; first < of.blocks; first += INNER_PART * INNER_WARPS) {
+        for (uint32_t first = warp; first < of.blocks; first += PART * INNER_WARPS) {
             if (first > warp)
                 load(from, first, of);
 #pragma unroll
-            for (uint32_t b = 0; b < INNER_PART; b++) {
+            for (uint32_t b = 0; b < PART; b++) {
                 const uint32_t block = first + b * INNER_WARPS;
                 if (block >= of.blocks)
                     break;
@@ -146,9 +153,9 @@ __device__ inline float inner_value(const expert_inner_int8 &p, float value, con
 
 /* Grid: [shares of the fragments of inner values, experts of a token, tokens]. */
 template <int GROUP, int ROUNDS, inner_activation ACTIVATION>
-static __global__ void __launch_bounds__(INNER_THREADS, INNER_AT_ONCE)
+static __global__ void __launch_bounds__(INNER_THREADS, inner_at_once(ROUNDS))
     run_expert_inner_int8(GB_GRID_CONSTANT expert_inner_int8 p) {
-    typedef gate_up_part<GROUP> part;
+    typedef gate_up_part<GROUP, inner_part(ROUNDS)> part;
     typedef gate_up_place<GROUP> place;
     GB_DYNAMIC_SHARED(uint8_t, memory);
     __shared__ block_routing routing;

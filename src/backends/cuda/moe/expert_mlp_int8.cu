@@ -11,6 +11,7 @@ using namespace gb_cuda;
 enum {
     MOST_HIDDEN = INNER_MOST_ROUNDS * INNER_ROUND_COLUMNS,
     MOST_SIZE = OUTER_MOST_ROUNDS * WARP_COLUMNS, /* of an expert that is a warp's in down */
+    MOST_WIDE = OUTER_WIDE * OUTER_WIDE_ROUNDS * WARP_COLUMNS,
 };
 
 static unsigned rotation_of(const gb_cuda_call *call) {
@@ -21,7 +22,7 @@ static unsigned rotation_of(const gb_cuda_call *call) {
  */
 static bool is_supported(const gb_cuda_call *part, size_t outputs, size_t inputs) {
     const gb_cuda_tensor *weight = part->operands[1];
-    return gb_cuda_supports_mma_int8(part) && outputs % GB_FRAGMENT_ROWS == 0 && inputs % UNIT == 0 &&
+    return gb_cuda_is_in_int8_tiles(part) && outputs % GB_FRAGMENT_ROWS == 0 && inputs % UNIT == 0 &&
            weight->dims[weight->rank - 2] == outputs && weight->dims[weight->rank - 1] == inputs;
 }
 
@@ -40,8 +41,8 @@ static unsigned shares_of(size_t size) {
 
 /* Wide experts of several tokens are products of their own, which read what tokens have in common once. */
 static bool fits_outer(const gb_cuda_problem *problem, size_t size) {
-    return size <= MOST_SIZE || (size <= OUTER_WIDE * MOST_SIZE && count_of(problem) <= OUTER_WIDE_EXPERTS &&
-                                 tokens_of(problem) == 1);
+    return size <= MOST_SIZE ||
+           (size <= MOST_WIDE && count_of(problem) <= OUTER_WIDE_EXPERTS && tokens_of(problem) == 1);
 }
 
 bool gb_cuda_supports_experts_int8(const gb_cuda_problem *problem) {
@@ -134,19 +135,28 @@ static inner_activation activation_of(const gb_cuda_problem *problem) {
 
 static void launch_inner(const gb_cuda_problem *problem, const expert_inner_int8 &p) {
     const unsigned tokens = (unsigned)tokens_of(problem);
+    const unsigned rounds = blocks_for(p.of.columns(), INNER_ROUND_COLUMNS);
     const unsigned shares =
-        count_shares(p.choice.to.size / GB_FRAGMENT_ROWS, (size_t)p.choice.to.count * tokens, INNER_AT_ONCE);
+        count_shares(p.choice.to.size / GB_FRAGMENT_ROWS, (size_t)p.choice.to.count * tokens,
+                     (unsigned)inner_at_once((int)rounds));
     const dim3 grid(shares, p.choice.to.count, tokens);
     dispatch(
-        [&](auto group, auto rounds, auto activation) {
+        [&](auto group, auto count, auto activation) {
             constexpr auto of_gates = (inner_activation)(int)activation;
             add_launch(problem->parts[GB_EXPERTS_ROUTE]->launches, "expert_inner_int8",
-                       run_expert_inner_int8<group, rounds, of_gates>, grid, INNER_THREADS,
+                       run_expert_inner_int8<group, count, of_gates>, grid, INNER_THREADS,
                        row_operand::bytes(p.of.columns()), p);
         },
         one_of<32, 64, 128>(group_of(problem, GB_EXPERTS_GATE_UP_WEIGHT)),
-        one_of<1, INNER_MOST_ROUNDS>(blocks_for(p.of.columns(), INNER_ROUND_COLUMNS)),
+        one_of<1, INNER_MOST_ROUNDS>(rounds),
         one_of<INNER_SILU, INNER_GELU, INNER_CLAMPED>((size_t)activation_of(problem)));
+}
+
+/* Rounds that the kernel has an instance for. */
+static size_t instance_of(unsigned rounds, unsigned shares) {
+    if (shares > 1)
+        return OUTER_WIDE_ROUNDS;
+    return rounds <= 2 ? 2 : OUTER_MOST_ROUNDS;
 }
 
 static void launch_outer(const gb_cuda_problem *problem, const expert_outer_int8 &p) {
@@ -155,14 +165,15 @@ static void launch_outer(const gb_cuda_problem *problem, const expert_outer_int8
     const unsigned shares = shares_of(p.from.size),
                    rounds = blocks_for(p.of.columns(), shares * WARP_COLUMNS);
     dispatch(
-        [&](auto group, auto count, auto each, auto has_all) {
+        [&](auto group, auto count, auto has_all) {
+            constexpr int each = count > OUTER_MOST_ROUNDS ? OUTER_WIDE : 1;
             add_launch(problem->parts[GB_EXPERTS_ROUTE]->launches, "expert_outer_int8",
                        run_expert_outer_int8<group, count, each, has_all != 0>, grid,
                        p.from.count * shares * WARP, p.from.count * row_operand::bytes(p.of.columns()), p);
         },
         one_of<32, 64, 128>(group_of(problem, GB_EXPERTS_DOWN_WEIGHT)),
-        one_of<2, OUTER_MOST_ROUNDS>(rounds <= 2 ? 2 : (size_t)OUTER_MOST_ROUNDS),
-        one_of<1, OUTER_WIDE>(shares), one_of<0, 1>(p.shared.codes && p.residual));
+        one_of<2, OUTER_MOST_ROUNDS, OUTER_WIDE_ROUNDS>(instance_of(rounds, shares)),
+        one_of<0, 1>(p.shared.codes && p.residual));
 }
 
 void gb_cuda_expert_mlp_int8(const gb_cuda_problem *problem) {

@@ -14,9 +14,10 @@
 namespace gb_cuda {
 
 enum {
-    OUTER_WIDE = 3,         /* warps of a wide expert */
+    OUTER_WIDE = 2,         /* warps of a wide expert */
     OUTER_WIDE_EXPERTS = 4, /* at most, of a token */
-    OUTER_MOST_ROUNDS = 4,  /* of WARP_COLUMNS columns */
+    OUTER_MOST_ROUNDS = 4,  /* of WARP_COLUMNS columns, that a warp has alone, */
+    OUTER_WIDE_ROUNDS = 6,  /* and of a wide expert */
     OUTER_PART = 4,         /* blocks of columns that a warp loads at a time */
     OUTER_AT_ONCE = 2,      /* blocks of threads on a multiprocessor */
 };
