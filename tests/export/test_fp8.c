@@ -25,9 +25,9 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-static const char *const NAMES[] = {"fp8_blocks",     "fp8_next",        "fp8_channel", "fp8_tensor",
-                                    "fp8_modelopt",   "fp8_stack",       "fp8_halves",  "mlx_mxfp8",
-                                    "nvfp4_modelopt", "nvfp4_compressed"};
+static const char *const NAMES[] = {"fp8_blocks",     "fp8_next",         "fp8_channel",         "fp8_tensor",
+                                    "fp8_modelopt",   "fp8_stack",        "fp8_halves",          "mlx_mxfp8",
+                                    "nvfp4_modelopt", "nvfp4_compressed", "fp8_modelopt_blocks", "fp8_auto"};
 enum { CASES = sizeof NAMES / sizeof NAMES[0], MAX_TENSORS = 128, MAX_PROMPT = 64 };
 static const double TOLERANCE = 2e-4; /* of the largest absolute logit */
 
@@ -322,6 +322,24 @@ static void refuses_scales_that_do_not_fit(void **state) {
             DOWN "_scale has neither one scale nor one for each of the 96 rows");
 }
 
+static void refuses_scales_of_other_writers(void **state) {
+    (void)state;
+    changed_tensors changed;
+    open_tensors("fp8_auto", &changed);
+    tensor_named(&changed, DOWN "_scale")->name = "other";
+    refuses("fp8_auto", &changed, NULL,
+            "tensor " DOWN "_scale_inv or _scale is missing, which belongs to " DOWN);
+    open_tensors("fp8_modelopt_blocks", &changed);
+    test_tensor *scales = tensor_named(&changed, DOWN "_scale");
+    memcpy(scales->dims, (const int64_t[]){1, 1, 1, 2}, 4 * sizeof *scales->dims);
+    refuses("fp8_modelopt_blocks", &changed, NULL, DOWN "_scale has another shape than the [2, 1] blocks");
+    open_tensors("fp8_modelopt_blocks", &changed);
+    scales = tensor_named(&changed, DOWN "_scale");
+    scales->rank = 1;
+    scales->dims[0] = 2;
+    refuses("fp8_modelopt_blocks", &changed, NULL, DOWN "_scale has another shape than the [2, 1] blocks");
+}
+
 #define STACK "model.language_model.layers.1.mlp.experts.gate_up_proj"
 
 static void refuses_stacks_that_do_not_fit(void **state) {
@@ -485,6 +503,7 @@ int main(void) {
         cmocka_unit_test_setup(is_quantized_as_bfloat16, start_empty),
         cmocka_unit_test_setup(refuses_codes_that_are_no_numbers, start_empty),
         cmocka_unit_test_setup(refuses_scales_that_do_not_fit, start_empty),
+        cmocka_unit_test_setup(refuses_scales_of_other_writers, start_empty),
         cmocka_unit_test_setup(refuses_stacks_that_do_not_fit, start_empty),
         cmocka_unit_test_setup(refuses_scales_that_are_no_numbers, start_empty),
         cmocka_unit_test_setup(refuses_exponents_that_are_no_numbers, start_empty),
