@@ -28,7 +28,7 @@
 static const char *const NAMES[] = {"fp8_blocks",     "fp8_next",         "fp8_channel",         "fp8_tensor",
                                     "fp8_modelopt",   "fp8_stack",        "fp8_halves",          "mlx_mxfp8",
                                     "nvfp4_modelopt", "nvfp4_compressed", "fp8_modelopt_blocks", "fp8_auto"};
-enum { CASES = sizeof NAMES / sizeof NAMES[0], MAX_TENSORS = 128, MAX_PROMPT = 64 };
+enum { CASES = sizeof NAMES / sizeof NAMES[0], MAX_TENSORS = 192, MAX_PROMPT = 64 };
 static const double TOLERANCE = 2e-4; /* of the largest absolute logit */
 
 static void data_path(char path[512], const char *name, const char *file) {
@@ -426,6 +426,17 @@ static void refuses_nvfp4_that_does_not_fit(void **state) {
     refuses("nvfp4_modelopt", &changed, NULL, FC "pre_quant_scale");
 }
 
+/* As modelopt has it of gpt-oss, whatever the shape. */
+static void refuses_nvfp4_experts_in_one_tensor(void **state) {
+    (void)state;
+    static const uint8_t codes[2 * 3 * 4];
+    changed_tensors changed;
+    open_tensors("nvfp4_compressed", &changed);
+    changed.tensors[changed.count++] =
+        (test_tensor){.name = STACK, .dtype = "U8", .rank = 3, .dims = {2, 3, 4}, .data = codes, .size = 24};
+    refuses("nvfp4_compressed", &changed, NULL, "tensor " STACK " holds NVFP4 of all experts");
+}
+
 static void refuses_scales_that_nothing_uses(void **state) {
     (void)state;
     static const float one = 1;
@@ -508,6 +519,7 @@ int main(void) {
         cmocka_unit_test_setup(refuses_scales_that_are_no_numbers, start_empty),
         cmocka_unit_test_setup(refuses_exponents_that_are_no_numbers, start_empty),
         cmocka_unit_test_setup(refuses_nvfp4_that_does_not_fit, start_empty),
+        cmocka_unit_test_setup(refuses_nvfp4_experts_in_one_tensor, start_empty),
         cmocka_unit_test_setup(refuses_scales_that_nothing_uses, start_empty),
         cmocka_unit_test_setup(reads_settings_beside_the_configuration, start_empty),
         cmocka_unit_test_setup(refuses_other_settings_beside_it, start_empty),
