@@ -397,6 +397,12 @@ static void refuses_exponents_that_are_no_numbers(void **state) {
     open_tensors("mlx_mxfp8", &changed);
     tensor_named(&changed, SWITCH "scales")->name = SWITCH "global_scale";
     refuses("mlx_mxfp8", &changed, NULL, "tensor " SWITCH "scales is missing");
+    open_tensors("mlx_mxfp8", &changed);
+    scales = tensor_named(&changed, SWITCH "scales");
+    scales->dtype = "F16";
+    scales->dims[2] /= 2;
+    refuses("mlx_mxfp8", &changed, NULL,
+            SWITCH "biases is missing, which belongs to " SWITCH "scales of dtype F16");
 }
 
 #define FC "model.layers.1.mlp.up_proj."
@@ -459,6 +465,7 @@ static void write_without_settings(const char *name) {
     changed_tensors changed;
     json_t *config = read_json(name, "/config.json");
     json_object_del(config, "quantization_config");
+    json_object_del(config, "quantization");
     char *text = json_dumps(config, 0);
     write_text(temporary_path("checkpoint/config.json"), text);
     open_tensors(name, &changed);
@@ -468,10 +475,11 @@ static void write_without_settings(const char *name) {
     json_decref(config);
 }
 
+/* algorithm: with its quotes */
 static void write_settings(const char *producer, const char *algorithm) {
     char text[256];
     snprintf(text, sizeof text,
-             "{\"producer\":{\"name\":\"%s\"},\"quantization\":{\"quant_algo\":\"%s\",\"group_size\":16,"
+             "{\"producer\":{\"name\":\"%s\"},\"quantization\":{\"quant_algo\":%s,\"group_size\":16,"
              "\"kv_cache_quant_algo\":\"FP8\",\"exclude_modules\":[\"lm_head\"]}}",
              producer, algorithm);
     write_text(temporary_path("checkpoint/hf_quant_config.json"), text);
@@ -479,7 +487,7 @@ static void write_settings(const char *producer, const char *algorithm) {
 
 static void reads_settings_beside_the_configuration(void **state) {
     (void)state;
-    static const char *const cases[][2] = {{"fp8_modelopt", "FP8"}, {"nvfp4_modelopt", "NVFP4"}};
+    static const char *const cases[][2] = {{"fp8_modelopt", "\"FP8\""}, {"nvfp4_modelopt", "\"NVFP4\""}};
     const gumbel_export_options options = {.activations = "none", .backend = "none"};
     for (size_t i = 0; i < 2; i++) {
         char directory[512];
@@ -501,10 +509,40 @@ static void refuses_settings(const char *part) {
 static void refuses_other_settings_beside_it(void **state) {
     (void)state;
     write_without_settings("fp8_modelopt");
-    write_settings("other", "FP8");
+    write_settings("other", "\"FP8\"");
     refuses_settings("hf_quant_config.json: producer.name: \"other\"");
-    write_settings("modelopt", "W4A8_AWQ");
+    write_settings("modelopt", "\"W4A8_AWQ\"");
     refuses_settings("hf_quant_config.json: quantization.quant_algo: \"W4A8_AWQ\"");
+}
+
+/* Weights that nothing tells of, also where caches alone are quantized. */
+static void refuses_codes_without_settings(void **state) {
+    (void)state;
+    write_without_settings("fp8_modelopt");
+    refuses_settings("q_proj.weight has dtype F8_E4M3, expected F32, F16 or BF16, or F8_E4M3 with scales "
+                     "that quantization_config in config.json");
+    write_settings("modelopt", "null");
+    refuses_settings("q_proj.weight has dtype F8_E4M3");
+    empty_temporary_directory();
+    write_without_settings("nvfp4_modelopt");
+    refuses_settings("q_proj.weight has dtype U8, expected F32, F16 or BF16, or codes of a quantization");
+    empty_temporary_directory();
+    write_without_settings("mlx_mxfp8");
+    refuses_settings("embed_tokens.weight has dtype U32, expected F32, F16 or BF16, or codes of");
+}
+
+/* What modelopt writes of plain weights. */
+static void reads_caches_alone(void **state) {
+    (void)state;
+    char directory[512];
+    const gumbel_export_options options = {.activations = "none", .backend = "none"};
+    data_path(directory, "fp8_tensor", "");
+    gb_program *wide = read_program(export_from(directory, "wide.gumbel", options));
+    write_constants("fp8_tensor", wide);
+    write_settings("modelopt", "null");
+    const char *path = export_from(temporary_path("checkpoint"), "caches.gumbel", options);
+    assert_same_constants(path, temporary_path("wide.gumbel"));
+    gb_program_destroy(wide);
 }
 
 int main(void) {
@@ -523,6 +561,8 @@ int main(void) {
         cmocka_unit_test_setup(refuses_scales_that_nothing_uses, start_empty),
         cmocka_unit_test_setup(reads_settings_beside_the_configuration, start_empty),
         cmocka_unit_test_setup(refuses_other_settings_beside_it, start_empty),
+        cmocka_unit_test_setup(refuses_codes_without_settings, start_empty),
+        cmocka_unit_test_setup(reads_caches_alone, start_empty),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

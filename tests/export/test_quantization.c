@@ -210,9 +210,11 @@ static void reads_modelopt_floats(void **state) {
     assert_true(packing.fp8_block[0] == 128 && packing.fp8_block[1] == 128);
     packing = read_config(METHOD("modelopt", ",\"quant_algo\":\"FP8_PB_REAL\""));
     assert_int_equal(packing.fp8_block[0], 128);
+    refuses(METHOD("modelopt", ",\"quant_algo\":null"), GUMBEL_ERROR_FORMAT, "quant_algo: is missing");
+    packing = read_config(METHOD("modelopt", ",\"kv_cache_scheme\":{\"num_bits\":8}"));
+    assert_true(packing.method == GB_QUANTIZATION_NONE && gb_quantization_leaves(&packing, "k_scale"));
     static const char *const cases[][2] = {
         {METHOD("modelopt", ",\"quant_algo\":\"INT8_SQ\""), "quant_algo: \"INT8_SQ\""},
-        {METHOD("modelopt", ",\"quant_algo\":null"), "quant_algo: \"\" is not supported"},
         {METHOD("modelopt", ",\"quant_algo\":\"NVFP4\",\"group_size\":32"), "group_size: expected 16"},
         {METHOD("modelopt", ",\"quant_algo\":\"FP8\",\"pre_quant_scale\":true"), "pre_quant_scale: scaled"},
         {METHOD("modelopt", ",\"quant_algo\":\"FP8\",\"has_zero_point\":true"), "has_zero_point: zero"},
