@@ -260,12 +260,16 @@ static gumbel_status build_graphs(export_job *job, gumbel_error *error) {
     return job->model->build_head(&root, &model_options, head->builder, head->weights, error);
 }
 
+static void report_left_scales(const export_job *job) {
+    const size_t count = gb_count_left_scales(checkpoint_of(job), &job->source.packing, job->own.weights);
+    if (count > 0)
+        report(job, GUMBEL_LOG_INFO,
+               "inputs and caches are not rounded with the checkpoint's scales for them (%zu)", count);
+}
+
 static gumbel_status check_graph(const export_job *job, gumbel_error *error) {
     GB_TRY(gb_refuse_unused_companions(checkpoint_of(job), &job->source.packing, job->own.weights, error));
-    if (job->source.packing.leaves_input_scales)
-        report(job, GUMBEL_LOG_INFO,
-               "%d-bit floats: inputs and caches are not rounded with the checkpoint's scales for them",
-               job->source.packing.method == GB_QUANTIZATION_FP8 ? 8 : 4);
+    report_left_scales(job);
     report_unstacked(job);
     GB_TRY(check_calibration(job, error));
     return gb_recipe_check_used(job->recipe, error);
@@ -293,7 +297,7 @@ static void report_unused(const export_job *job) {
     const gb_checkpoint *checkpoint = checkpoint_of(job);
     const bool leaves_head = !job->options.draft_head && job->model->build_head && has_draft_head(checkpoint);
     char list[512];
-    size_t count = gb_describe_unused(checkpoint, job->own.weights, list, sizeof list);
+    size_t count = gb_describe_unused(checkpoint, &job->source.packing, job->own.weights, list, sizeof list);
     if (count > 0)
         report(job, GUMBEL_LOG_INFO, "%zu tensors of the checkpoint are not used: %s%s", count, list,
                leaves_head ? "; --draft-head takes the draft head (mtp) along" : "");

@@ -39,12 +39,26 @@ static void count_part(part parts[MAX_PARTS], size_t *part_count, part added) {
     parts[at].count++;
 }
 
-size_t gb_describe_unused(const gb_checkpoint *checkpoint, const gb_weights *weights, char *text,
-                          size_t text_size) {
+/* Whether the configuration lets the tensor of that index be left out. */
+static bool is_left_scale(const gb_checkpoint *checkpoint, const gb_quantization *packing, size_t index) {
+    const char *point = strrchr(gb_checkpoint_at(checkpoint, index)->name, '.');
+    return packing && point && gb_quantization_leaves(packing, point + 1);
+}
+
+size_t gb_count_left_scales(const gb_checkpoint *checkpoint, const gb_quantization *packing,
+                            const gb_weights *weights) {
+    size_t count = 0;
+    for (size_t i = 0; checkpoint && i < gb_checkpoint_count(checkpoint); i++)
+        count += !gb_weights_uses(weights, i) && is_left_scale(checkpoint, packing, i);
+    return count;
+}
+
+size_t gb_describe_unused(const gb_checkpoint *checkpoint, const gb_quantization *packing,
+                          const gb_weights *weights, char *text, size_t text_size) {
     part parts[MAX_PARTS];
     size_t part_count = 0, total = 0, used = 0;
     for (size_t i = 0; checkpoint && i < gb_checkpoint_count(checkpoint); i++) {
-        if (gb_weights_uses(weights, i))
+        if (gb_weights_uses(weights, i) || is_left_scale(checkpoint, packing, i))
             continue;
         count_part(parts, &part_count, part_of(gb_checkpoint_at(checkpoint, i)));
         total++;
@@ -211,14 +225,6 @@ static gumbel_status check_unused(const char *path, const used_names *used, cons
     return is_bias ? refuse_bias(path, name, weight, error) : refuse_scale(path, name, weight, error);
 }
 
-/* Whether nothing has to be known about the tensor of that index: it is used, or may be left out. */
-static bool is_fine(const gb_checkpoint *checkpoint, const gb_quantization *packing,
-                    const gb_weights *weights, size_t index) {
-    const char *point = strrchr(gb_checkpoint_at(checkpoint, index)->name, '.');
-    return gb_weights_uses(weights, index) ||
-           (packing && point && gb_quantization_leaves(packing, point + 1));
-}
-
 gumbel_status gb_refuse_unused_companions(const gb_checkpoint *checkpoint, const gb_quantization *packing,
                                           const gb_weights *weights, gumbel_error *error) {
     char text[GB_FILE_NAME];
@@ -227,7 +233,7 @@ gumbel_status gb_refuse_unused_companions(const gb_checkpoint *checkpoint, const
         return GUMBEL_OK;
     gumbel_status status = list_used(checkpoint, weights, &used, error);
     for (size_t i = 0; i < gb_checkpoint_count(checkpoint) && status == GUMBEL_OK; i++)
-        if (!is_fine(checkpoint, packing, weights, i))
+        if (!gb_weights_uses(weights, i) && !is_left_scale(checkpoint, packing, i))
             status = check_unused(gb_checkpoint_path(checkpoint), &used, gb_checkpoint_at(checkpoint, i),
                                   file_name_at(checkpoint, i, text), error);
     free_used(&used);

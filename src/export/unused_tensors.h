@@ -8,10 +8,15 @@
 
 #include "export/weights.h"
 
-/* Counts them and writes how many belong to which part into text: "vision_tower 355, embed_vision 1". A part
- * is the first component of a name after "model.". checkpoint may be NULL. */
-size_t gb_describe_unused(const gb_checkpoint *checkpoint, const gb_weights *weights, char *text,
-                          size_t text_size);
+/* Counts them, but for the scales below, and writes how many belong to which part into text: "vision_tower
+ * 355, embed_vision 1". A part is the first component of a name after "model.". checkpoint and packing may be
+ * NULL. */
+size_t gb_describe_unused(const gb_checkpoint *checkpoint, const gb_quantization *packing,
+                          const gb_weights *weights, char *text, size_t text_size);
+
+/* How many scales of inputs and caches packing lets be left out. checkpoint may be NULL. */
+size_t gb_count_left_scales(const gb_checkpoint *checkpoint, const gb_quantization *packing,
+                            const gb_weights *weights);
 
 /* Refuses a checkpoint with an unused bias, scale, zero point or order of columns beside a tensor that some
  * constant is made from: X.bias (but for zeros) or X.weight_scale beside X.weight, X.weight.absmax beside

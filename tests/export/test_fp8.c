@@ -25,10 +25,10 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-static const char *const NAMES[] = {"fp8_blocks",     "fp8_next",        "fp8_channel", "fp8_tensor",
-                                    "fp8_modelopt",   "fp8_stack",       "fp8_halves",  "mlx_mxfp8",
-                                    "nvfp4_modelopt", "nvfp4_compressed"};
-enum { CASES = sizeof NAMES / sizeof NAMES[0], MAX_TENSORS = 128, MAX_PROMPT = 64 };
+static const char *const NAMES[] = {"fp8_blocks",     "fp8_next",         "fp8_channel",         "fp8_tensor",
+                                    "fp8_modelopt",   "fp8_stack",        "fp8_halves",          "mlx_mxfp8",
+                                    "nvfp4_modelopt", "nvfp4_compressed", "fp8_modelopt_blocks", "fp8_auto"};
+enum { CASES = sizeof NAMES / sizeof NAMES[0], MAX_TENSORS = 192, MAX_PROMPT = 64 };
 static const double TOLERANCE = 2e-4; /* of the largest absolute logit */
 
 static void data_path(char path[512], const char *name, const char *file) {
@@ -322,6 +322,24 @@ static void refuses_scales_that_do_not_fit(void **state) {
             DOWN "_scale has neither one scale nor one for each of the 96 rows");
 }
 
+static void refuses_scales_of_other_writers(void **state) {
+    (void)state;
+    changed_tensors changed;
+    open_tensors("fp8_auto", &changed);
+    tensor_named(&changed, DOWN "_scale")->name = "other";
+    refuses("fp8_auto", &changed, NULL,
+            "tensor " DOWN "_scale_inv or _scale is missing, which belongs to " DOWN);
+    open_tensors("fp8_modelopt_blocks", &changed);
+    test_tensor *scales = tensor_named(&changed, DOWN "_scale");
+    memcpy(scales->dims, (const int64_t[]){1, 1, 1, 2}, 4 * sizeof *scales->dims);
+    refuses("fp8_modelopt_blocks", &changed, NULL, DOWN "_scale has another shape than the [2, 1] blocks");
+    open_tensors("fp8_modelopt_blocks", &changed);
+    scales = tensor_named(&changed, DOWN "_scale");
+    scales->rank = 1;
+    scales->dims[0] = 2;
+    refuses("fp8_modelopt_blocks", &changed, NULL, DOWN "_scale has another shape than the [2, 1] blocks");
+}
+
 #define STACK "model.language_model.layers.1.mlp.experts.gate_up_proj"
 
 static void refuses_stacks_that_do_not_fit(void **state) {
@@ -379,6 +397,12 @@ static void refuses_exponents_that_are_no_numbers(void **state) {
     open_tensors("mlx_mxfp8", &changed);
     tensor_named(&changed, SWITCH "scales")->name = SWITCH "global_scale";
     refuses("mlx_mxfp8", &changed, NULL, "tensor " SWITCH "scales is missing");
+    open_tensors("mlx_mxfp8", &changed);
+    scales = tensor_named(&changed, SWITCH "scales");
+    scales->dtype = "F16";
+    scales->dims[2] /= 2;
+    refuses("mlx_mxfp8", &changed, NULL,
+            SWITCH "biases is missing, which belongs to " SWITCH "scales of dtype F16");
 }
 
 #define FC "model.layers.1.mlp.up_proj."
@@ -408,6 +432,17 @@ static void refuses_nvfp4_that_does_not_fit(void **state) {
     refuses("nvfp4_modelopt", &changed, NULL, FC "pre_quant_scale");
 }
 
+/* As modelopt has it of gpt-oss, whatever the shape. */
+static void refuses_nvfp4_experts_in_one_tensor(void **state) {
+    (void)state;
+    static const uint8_t codes[2 * 3 * 4];
+    changed_tensors changed;
+    open_tensors("nvfp4_compressed", &changed);
+    changed.tensors[changed.count++] =
+        (test_tensor){.name = STACK, .dtype = "U8", .rank = 3, .dims = {2, 3, 4}, .data = codes, .size = 24};
+    refuses("nvfp4_compressed", &changed, NULL, "tensor " STACK " holds NVFP4 of all experts");
+}
+
 static void refuses_scales_that_nothing_uses(void **state) {
     (void)state;
     static const float one = 1;
@@ -430,6 +465,7 @@ static void write_without_settings(const char *name) {
     changed_tensors changed;
     json_t *config = read_json(name, "/config.json");
     json_object_del(config, "quantization_config");
+    json_object_del(config, "quantization");
     char *text = json_dumps(config, 0);
     write_text(temporary_path("checkpoint/config.json"), text);
     open_tensors(name, &changed);
@@ -439,10 +475,11 @@ static void write_without_settings(const char *name) {
     json_decref(config);
 }
 
+/* algorithm: with its quotes */
 static void write_settings(const char *producer, const char *algorithm) {
     char text[256];
     snprintf(text, sizeof text,
-             "{\"producer\":{\"name\":\"%s\"},\"quantization\":{\"quant_algo\":\"%s\",\"group_size\":16,"
+             "{\"producer\":{\"name\":\"%s\"},\"quantization\":{\"quant_algo\":%s,\"group_size\":16,"
              "\"kv_cache_quant_algo\":\"FP8\",\"exclude_modules\":[\"lm_head\"]}}",
              producer, algorithm);
     write_text(temporary_path("checkpoint/hf_quant_config.json"), text);
@@ -450,7 +487,7 @@ static void write_settings(const char *producer, const char *algorithm) {
 
 static void reads_settings_beside_the_configuration(void **state) {
     (void)state;
-    static const char *const cases[][2] = {{"fp8_modelopt", "FP8"}, {"nvfp4_modelopt", "NVFP4"}};
+    static const char *const cases[][2] = {{"fp8_modelopt", "\"FP8\""}, {"nvfp4_modelopt", "\"NVFP4\""}};
     const gumbel_export_options options = {.activations = "none", .backend = "none"};
     for (size_t i = 0; i < 2; i++) {
         char directory[512];
@@ -472,10 +509,40 @@ static void refuses_settings(const char *part) {
 static void refuses_other_settings_beside_it(void **state) {
     (void)state;
     write_without_settings("fp8_modelopt");
-    write_settings("other", "FP8");
+    write_settings("other", "\"FP8\"");
     refuses_settings("hf_quant_config.json: producer.name: \"other\"");
-    write_settings("modelopt", "W4A8_AWQ");
+    write_settings("modelopt", "\"W4A8_AWQ\"");
     refuses_settings("hf_quant_config.json: quantization.quant_algo: \"W4A8_AWQ\"");
+}
+
+/* Weights that nothing tells of, also where caches alone are quantized. */
+static void refuses_codes_without_settings(void **state) {
+    (void)state;
+    write_without_settings("fp8_modelopt");
+    refuses_settings("q_proj.weight has dtype F8_E4M3, expected F32, F16 or BF16, or F8_E4M3 with scales "
+                     "that quantization_config in config.json");
+    write_settings("modelopt", "null");
+    refuses_settings("q_proj.weight has dtype F8_E4M3");
+    empty_temporary_directory();
+    write_without_settings("nvfp4_modelopt");
+    refuses_settings("q_proj.weight has dtype U8, expected F32, F16 or BF16, or codes of a quantization");
+    empty_temporary_directory();
+    write_without_settings("mlx_mxfp8");
+    refuses_settings("embed_tokens.weight has dtype U32, expected F32, F16 or BF16, or codes of");
+}
+
+/* What modelopt writes of plain weights. */
+static void reads_caches_alone(void **state) {
+    (void)state;
+    char directory[512];
+    const gumbel_export_options options = {.activations = "none", .backend = "none"};
+    data_path(directory, "fp8_tensor", "");
+    gb_program *wide = read_program(export_from(directory, "wide.gumbel", options));
+    write_constants("fp8_tensor", wide);
+    write_settings("modelopt", "null");
+    const char *path = export_from(temporary_path("checkpoint"), "caches.gumbel", options);
+    assert_same_constants(path, temporary_path("wide.gumbel"));
+    gb_program_destroy(wide);
 }
 
 int main(void) {
@@ -485,13 +552,17 @@ int main(void) {
         cmocka_unit_test_setup(is_quantized_as_bfloat16, start_empty),
         cmocka_unit_test_setup(refuses_codes_that_are_no_numbers, start_empty),
         cmocka_unit_test_setup(refuses_scales_that_do_not_fit, start_empty),
+        cmocka_unit_test_setup(refuses_scales_of_other_writers, start_empty),
         cmocka_unit_test_setup(refuses_stacks_that_do_not_fit, start_empty),
         cmocka_unit_test_setup(refuses_scales_that_are_no_numbers, start_empty),
         cmocka_unit_test_setup(refuses_exponents_that_are_no_numbers, start_empty),
         cmocka_unit_test_setup(refuses_nvfp4_that_does_not_fit, start_empty),
+        cmocka_unit_test_setup(refuses_nvfp4_experts_in_one_tensor, start_empty),
         cmocka_unit_test_setup(refuses_scales_that_nothing_uses, start_empty),
         cmocka_unit_test_setup(reads_settings_beside_the_configuration, start_empty),
         cmocka_unit_test_setup(refuses_other_settings_beside_it, start_empty),
+        cmocka_unit_test_setup(refuses_codes_without_settings, start_empty),
+        cmocka_unit_test_setup(reads_caches_alone, start_empty),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -121,8 +121,10 @@ static void reads_floats(void **state) {
     assert_string_equal(packing.fp8_scales, "_scale_inv");
     assert_int_equal(packing.fp8_block[0], 128);
     assert_int_equal(packing.fp8_block[1], 64);
+    assert_null(packing.fp8_other_scales);
     packing = read_config(FP8(",\"weight_block_size\":null"));
     assert_int_equal(packing.fp8_block[0], 0);
+    assert_string_equal(packing.fp8_other_scales, "_scale");
     packing = read_config(FLOATS("\"strategy\":\"channel\"", ",\"input_activations\":{\"dynamic\":true}"));
     assert_string_equal(packing.fp8_scales, "_scale");
     assert_int_equal(packing.fp8_block[0], 0);
@@ -136,6 +138,7 @@ static void leaves_scales_of_inputs(void **state) {
     (void)state;
     static const char *const cases[] = {
         FP8(",\"activation_scheme\":\"static\""),
+        FP8(",\"activation_scheme\":\"dynamic\",\"kv_cache_scheme\":\"static\""),
         FLOATS("\"strategy\":\"tensor\"", ",\"input_activations\":{\"dynamic\":false}"),
         FLOATS("\"strategy\":\"tensor\"", ",\"output_activations\":{\"num_bits\":8}"),
         FLOATS("\"strategy\":\"tensor\"", "}},\"kv_cache_scheme\":{\"num_bits\":8,\"x\":{"),
@@ -185,6 +188,7 @@ static void reads_nvfp4(void **state) {
     assert_true(!packing.fp4_divides && gb_quantization_leaves(&packing, "input_scale"));
     assert_false(gb_quantization_leaves(&packing, "pre_quant_scale"));
     reads(METHOD("modelopt", ",\"quantization\":{\"quant_algo\":\"NVFP4\"}"), GB_QUANTIZATION_NVFP4);
+    reads(METHOD("modelopt", ",\"quant_algo\":\"W4A16_NVFP4\""), GB_QUANTIZATION_NVFP4);
     packing = read_config(METHOD("compressed-tensors", ",\"format\":\"nvfp4-pack-quantized\""));
     assert_int_equal(packing.method, GB_QUANTIZATION_NVFP4);
     assert_true(packing.fp4_divides);
@@ -197,14 +201,20 @@ static void reads_nvfp4(void **state) {
 
 static void reads_modelopt_floats(void **state) {
     (void)state;
-    const gb_quantization packing = read_config(METHOD("modelopt", ",\"quant_algo\":\"FP8\""));
+    gb_quantization packing = read_config(METHOD("modelopt", ",\"quant_algo\":\"FP8\""));
     assert_int_equal(packing.method, GB_QUANTIZATION_FP8);
     assert_string_equal(packing.fp8_scales, "_scale");
     assert_int_equal(packing.fp8_block[0], 0);
     reads(METHOD("modelopt", ",\"quant_algo\":\"FP8_PER_CHANNEL_PER_TOKEN\""), GB_QUANTIZATION_FP8);
+    packing = read_config(METHOD("modelopt", ",\"quant_algo\":\"fp8_pb_wo\"")); /* as it is written */
+    assert_true(packing.fp8_block[0] == 128 && packing.fp8_block[1] == 128);
+    packing = read_config(METHOD("modelopt", ",\"quant_algo\":\"FP8_PB_REAL\""));
+    assert_int_equal(packing.fp8_block[0], 128);
+    refuses(METHOD("modelopt", ",\"quant_algo\":null"), GUMBEL_ERROR_FORMAT, "quant_algo: is missing");
+    packing = read_config(METHOD("modelopt", ",\"kv_cache_scheme\":{\"num_bits\":8}"));
+    assert_true(packing.method == GB_QUANTIZATION_NONE && gb_quantization_leaves(&packing, "k_scale"));
     static const char *const cases[][2] = {
-        {METHOD("modelopt", ",\"quant_algo\":\"FP8_PB_WO\""), "quant_algo: \"FP8_PB_WO\""},
-        {METHOD("modelopt", ",\"quant_algo\":null"), "quant_algo: \"\" is not supported"},
+        {METHOD("modelopt", ",\"quant_algo\":\"INT8_SQ\""), "quant_algo: \"INT8_SQ\""},
         {METHOD("modelopt", ",\"quant_algo\":\"NVFP4\",\"group_size\":32"), "group_size: expected 16"},
         {METHOD("modelopt", ",\"quant_algo\":\"FP8\",\"pre_quant_scale\":true"), "pre_quant_scale: scaled"},
         {METHOD("modelopt", ",\"quant_algo\":\"FP8\",\"has_zero_point\":true"), "has_zero_point: zero"},

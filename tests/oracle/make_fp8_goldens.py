@@ -40,6 +40,10 @@ def blocks(rows, columns):
 
 MODELOPT = dict(quant_method="modelopt", quant_algo="FP8", ignore=["lm_head"], producer=dict(name="modelopt"),
                 kv_cache_scheme=dict(dynamic=False, num_bits=8, type="float"))
+MODELOPT_BLOCKS = dict(quant_method="modelopt", quant_algo="fp8_pb_wo", ignore=["lm_head"],
+                       producer=dict(name="modelopt"))
+AUTO_FP8 = dict(quant_method="fp8", activation_scheme="static", ignored_layers=["lm_head"], kv_cache_scheme="static")
+STATIC = (MODELOPT, AUTO_FP8)
 
 
 def compressed(strategy):
@@ -63,6 +67,8 @@ CASES = {
     "fp8_modelopt": (dense(hidden_size=96, intermediate_size=64), MODELOPT, (None, None), mx.float32),
     "fp8_stack": (EXPERTS, blocks(24, 40), (24, 40), mx.bfloat16),  # experts in one tensor, as transformers saves them
     "fp8_halves": (EXPERTS, blocks(128, 128), (128, 128), mx.float32),
+    "fp8_modelopt_blocks": (dense(intermediate_size=64), MODELOPT_BLOCKS, (128, 128), mx.float32),
+    "fp8_auto": (dense(hidden_size=96, intermediate_size=64), AUTO_FP8, (None, None), mx.float32),
 }
 
 
@@ -116,8 +122,27 @@ def as_constants(config, weights):
     return weights
 
 
+def shape_scales(scales, quantization, block):
+    """As the method's writers have it: modelopt keeps a 1 for each dimension of a block."""
+    if quantization is MODELOPT_BLOCKS:
+        return scales.reshape(scales.shape[0], 1, scales.shape[1], 1)
+    if block == (None, None):
+        return scales.reshape(() if quantization in STATIC else (1,))
+    return scales
+
+
+def static_scales(name, quantization):
+    """What static methods store of the inputs and caches of a product."""
+    module = name.removesuffix("weight")
+    names = ["input_scale"] if quantization in STATIC else []
+    for part in "kv":
+        if names and name.endswith(f"{part}_proj.weight"):
+            names.append(f"{part}_scale" if quantization is MODELOPT else "output_scale")
+    return {module + name: mx.array(1.0) for name in names}
+
+
 def make(out, seed, config, quantization, block, scale_dtype):
-    suffix = "_scale_inv" if quantization["quant_method"] == "fp8" else "_scale"
+    suffix = "_scale_inv" if quantization["quant_method"] == "fp8" and quantization is not AUTO_FP8 else "_scale"
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
     stored, meant = {}, {}
@@ -128,13 +153,9 @@ def make(out, seed, config, quantization, block, scale_dtype):
             stored[name], stored[name + suffix], meant[name] = convert_stack(name, value, block, scale_dtype)
         else:
             stored[name] = meant[name] = mx.array(value).astype(mx.bfloat16)
-        if block == (None, None) and name + suffix in stored:
-            stored[name + suffix] = stored[name + suffix].reshape(() if quantization is MODELOPT else (1,))
-        if quantization is MODELOPT and name + suffix in stored:
-            stored[name.removesuffix("weight") + "input_scale"] = mx.array(1.0)
-        for part in "kv":
-            if quantization is MODELOPT and name.endswith(f"{part}_proj.weight"):
-                stored[name.removesuffix("weight") + f"{part}_scale"] = mx.array(1.0)
+        if name + suffix in stored:
+            stored[name + suffix] = shape_scales(stored[name + suffix], quantization, block)
+            stored.update(static_scales(name, quantization))
     write_safetensors(out / "model.safetensors", stored)
     (out / "config.json").write_text(json.dumps(dict(config, quantization_config=quantization)))
     family = family_of(config)

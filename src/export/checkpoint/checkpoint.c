@@ -376,6 +376,21 @@ gumbel_status gb_checkpoint_check_shape(const gb_checkpoint *checkpoint, const g
     return check_shape(checkpoint, tensor, tensor->name, rank, dims, error);
 }
 
+/* What else a matrix may be, of dtypes that only a quantization has. */
+static const char *other_forms(const gb_tensor *tensor, bool is_matrix) {
+    static const char *const codes[] = {"U8", "I8", "I32", "U32"};
+    if (is_matrix && tensor->blocks)
+        return ", or Q4_0 to Q8_0, Q2_K to Q6_K, IQ1_S to IQ4_XS, TQ1_0, TQ2_0, MXFP4 or NVFP4";
+    if (is_matrix && strcmp(tensor->dtype_name, "F8_E4M3") == 0)
+        return ", or F8_E4M3 with scales that quantization_config in config.json, or hf_quant_config.json "
+               "beside it, tells of";
+    for (size_t i = 0; is_matrix && i < sizeof codes / sizeof *codes; i++)
+        if (strcmp(tensor->dtype_name, codes[i]) == 0)
+            return ", or codes of a quantization that config.json (quantization_config, of MLX "
+                   "quantization), or hf_quant_config.json beside it, tells of";
+    return "";
+}
+
 /* Whether the graph can have a weight as its tensor is stored. */
 static gumbel_status check_usable(const gb_checkpoint *checkpoint, const gb_tensor *tensor, bool is_matrix,
                                   const char *file_name, gumbel_error *error) {
@@ -383,10 +398,7 @@ static gumbel_status check_usable(const gb_checkpoint *checkpoint, const gb_tens
     if (gb_dtype_is_float(tensor->dtype) || (is_matrix && has_blocks))
         return GUMBEL_OK;
     return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "%s: tensor %s has dtype %s, expected F32, F16 or BF16%s",
-                   checkpoint->directory, file_name, tensor->dtype_name,
-                   is_matrix && tensor->blocks
-                       ? ", or Q4_0 to Q8_0, Q2_K to Q6_K, IQ1_S to IQ4_XS, TQ1_0, TQ2_0, MXFP4 or NVFP4"
-                       : "");
+                   checkpoint->directory, file_name, tensor->dtype_name, other_forms(tensor, is_matrix));
 }
 
 const char *gb_checkpoint_file_name(const gb_checkpoint *checkpoint, const char *name,
@@ -405,8 +417,8 @@ static gumbel_status get_tensor(const gb_checkpoint *checkpoint, const char *nam
     if (!found)
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: tensor %s is missing, expected shape %s",
                        checkpoint->directory, file_name, shape_text(rank, dims, expected_text));
+    GB_TRY(check_usable(checkpoint, found, is_matrix, file_name, error)); /* packed ones have other shapes */
     GB_TRY(check_shape(checkpoint, found, file_name, rank, dims, error));
-    GB_TRY(check_usable(checkpoint, found, is_matrix, file_name, error));
     *tensor = found;
     return GUMBEL_OK;
 }

@@ -66,8 +66,9 @@ static gumbel_status read_offsets(const json_t *entry, uint64_t data_size, uint6
     if (low < 0 || high < low || (uint64_t)high > data_size)
         return gb_fail(error, GUMBEL_ERROR_FORMAT,
                        "data_offsets: [%" JSON_INTEGER_FORMAT ", %" JSON_INTEGER_FORMAT
-                       "], expected a range within the %" PRIu64 " bytes of data",
-                       low, high, data_size);
+                       "], expected a range within the %" PRIu64 " bytes of data%s",
+                       low, high, data_size,
+                       low >= 0 && high >= low ? ": the file is cut short; take another copy of it" : "");
     *begin = (uint64_t)low;
     *end = (uint64_t)high;
     return GUMBEL_OK;
@@ -135,7 +136,9 @@ static gumbel_status parse(const uint8_t *data, size_t size, gb_safetensors *fil
                        length, MAX_HEADER_BYTES);
     if (length > size - LENGTH_BYTES)
         return gb_fail(error, GUMBEL_ERROR_FORMAT,
-                       "a header of %" PRIu64 " bytes in a file of %zu: the file is cut short", length, size);
+                       "a header of %" PRIu64
+                       " bytes in a file of %zu: the file is cut short; take another copy of it",
+                       length, size);
     json_t *header;
     GB_TRY(gb_load_json("header", (const char *)data + LENGTH_BYTES, length, JSON_REJECT_DUPLICATES, &header,
                         error));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Names and shapes of two methods. Scales are of blocks, of which those at the edges may be smaller, of rows
- * ([rows, 1]), or one; in the method fp8 called NAME.weight_scale_inv, in compressed-tensors weight_scale.
+ * ([rows, 1]), or one; in the method fp8 called NAME.weight_scale_inv, or by AutoFP8 weight_scale as in the
+ * others.
  */
 #include "export/packed/fp8.h"
 
@@ -24,6 +25,13 @@ static bool has_shape(const gb_tensor *scales, uint64_t rows, uint64_t columns) 
                             : (uint64_t)scales->dims[0] == rows && (uint64_t)scales->dims[1] == columns;
 }
 
+/* Of blocks; modelopt keeps a 1 for each dimension of a block. */
+static bool has_block_shape(const gb_tensor *scales, uint64_t rows, uint64_t columns) {
+    const int64_t *dims = scales->dims;
+    const int32_t next = scales->rank == 4 && dims[1] == 1 && dims[3] == 1 ? 2 : 1;
+    return (next == 2 || scales->rank == 2) && (uint64_t)dims[0] == rows && (uint64_t)dims[next] == columns;
+}
+
 /* How the scales lie over the matrix; false where they do not. */
 static bool lay_scales(const gb_quantization *packing, const int64_t dims[2], const gb_tensor *scales,
                        gb_fp8 *matrix) {
@@ -34,7 +42,7 @@ static bool lay_scales(const gb_quantization *packing, const int64_t dims[2], co
         matrix->block_rows = (uint64_t)block[0];
         matrix->block_columns = (uint64_t)block[1];
         matrix->scale_columns = blocks_of(dims[1], block[1]);
-        return scales->rank == 2 && has_shape(scales, blocks_of(dims[0], block[0]), matrix->scale_columns);
+        return has_block_shape(scales, blocks_of(dims[0], block[0]), matrix->scale_columns);
     }
     if (has_shape(scales, 1, 1))
         return true;
@@ -66,22 +74,33 @@ static gumbel_status check_scales(const gb_packed_query *query, gb_fp8_found *fo
     return GUMBEL_OK;
 }
 
+/* The scales under either name that the method has. */
+static gumbel_status find_scales(const gb_packed_query *query, const gb_tensor **scales,
+                                 gumbel_error *error) {
+    const char *ending = query->packing->fp8_scales, *other = query->packing->fp8_other_scales;
+    char text[GB_PACKED_NAME];
+    *scales = NULL;
+    if (gb_packed_rename(query->name, "", ending, text))
+        *scales = gb_checkpoint_find(query->checkpoint, text);
+    if (!*scales && other && gb_packed_rename(query->name, "", other, text))
+        *scales = gb_checkpoint_find(query->checkpoint, text);
+    return *scales
+               ? GUMBEL_OK
+               : gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: tensor %s%s%s%s is missing, which belongs to %s",
+                         gb_checkpoint_path(query->checkpoint), query->name, ending, other ? " or " : "",
+                         other ? other : "", query->name);
+}
+
 gumbel_status gb_fp8_find_codes(const gb_packed_query *query, gb_fp8_found *found, bool *is_found,
                                 gumbel_error *error) {
-    char text[GB_PACKED_NAME];
     const gb_quantization *packing = query->packing;
     *found = (gb_fp8_found){.codes = gb_checkpoint_find(query->checkpoint, query->name)};
-    *is_found = packing && packing->fp8_scales && found->codes &&
-                strcmp(found->codes->dtype_name, "F8_E4M3") == 0 &&
-                gb_packed_rename(query->name, "", packing->fp8_scales, text);
+    *is_found =
+        packing && packing->fp8_scales && found->codes && strcmp(found->codes->dtype_name, "F8_E4M3") == 0;
     if (!*is_found)
         return GUMBEL_OK;
     GB_TRY(gb_checkpoint_check_shape(query->checkpoint, found->codes, query->rank, query->dims, error));
-    found->scales = gb_checkpoint_find(query->checkpoint, text);
-    return found->scales
-               ? GUMBEL_OK
-               : gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: tensor %s is missing, which belongs to %s",
-                         gb_checkpoint_path(query->checkpoint), text, query->name);
+    return find_scales(query, &found->scales, error);
 }
 
 gumbel_status gb_fp8_find(const gb_quantization *packing, const gb_checkpoint *checkpoint, const char *name,

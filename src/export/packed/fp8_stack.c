@@ -64,6 +64,16 @@ static gumbel_status check_scales(const gb_packed_query *query, gb_fp8_found *fo
     return GUMBEL_OK;
 }
 
+/* modelopt writes such of gpt-oss alone, transposed; of others it writes experts one by one, as all do. */
+static gumbel_status refuse_nvfp4(const gb_packed_query *query, gumbel_error *error) {
+    const gb_tensor *codes = gb_checkpoint_find(query->checkpoint, query->name);
+    if (!codes || strcmp(codes->dtype_name, "U8") != 0)
+        return GUMBEL_OK;
+    return gb_packed_fail(query, codes, GUMBEL_ERROR_UNSUPPORTED, error,
+                          "holds NVFP4 of all experts, which is not supported in this version; take gpt-oss "
+                          "as it was released, in MXFP4, other models with experts one by one, or a GGUF");
+}
+
 gumbel_status gb_fp8_find_stack(const gb_quantization *packing, const gb_checkpoint *checkpoint,
                                 const char *name, const int64_t dims[3], gb_fp8_found *found, bool *is_found,
                                 gumbel_error *error) {
@@ -73,6 +83,8 @@ gumbel_status gb_fp8_find_stack(const gb_quantization *packing, const gb_checkpo
         return GUMBEL_OK;
     if (packing && packing->method == GB_QUANTIZATION_MLX)
         return gb_mxfp8_find(&query, found, is_found, error);
+    if (packing && packing->method == GB_QUANTIZATION_NVFP4)
+        GB_TRY(refuse_nvfp4(&query, error));
     GB_TRY(gb_fp8_find_codes(&query, found, is_found, error));
     return *is_found ? check_scales(&query, found, error) : GUMBEL_OK;
 }

@@ -77,6 +77,19 @@ gumbel_status gb_packed_mlx_module(const gb_packed_query *query, const gb_tensor
     return scales ? check_size(query, codes, scales, module, error) : GUMBEL_OK;
 }
 
+/* Where there are none either they are missing, or the scales are those of a mode of floats in a wrong dtype.
+ */
+static gumbel_status find_biases(const gb_packed_query *query, const char *name, int32_t rank,
+                                 const int64_t *dims, gb_packed *packed, gumbel_error *error) {
+    const gb_tensor *scales = packed->scales;
+    if (!gb_checkpoint_find(query->checkpoint, name))
+        return gb_fail(error, GUMBEL_ERROR_FORMAT,
+                       "%s: tensor %s is missing, which belongs to %s of dtype %s; in the modes mxfp4, mxfp8 "
+                       "and nvfp4, which have no biases, scales have dtype U8",
+                       gb_checkpoint_path(query->checkpoint), name, scales->name, scales->dtype_name);
+    return gb_packed_part(query, scales, name, scales->dtype_name, rank, dims, &packed->offsets, error);
+}
+
 gumbel_status gb_packed_find_mlx(const gb_packed_query *query, gb_packed *packed, bool *is_found,
                                  gumbel_error *error) {
     char text[GB_PACKED_NAME];
@@ -99,8 +112,7 @@ gumbel_status gb_packed_find_mlx(const gb_packed_query *query, gb_packed *packed
     packed->offset_kind = packed->book == GB_BOOK_NONE ? GB_OFFSETS_BIASES : GB_OFFSETS_NONE;
     gb_packed_rename(query->name, ".weight", ".biases", text);
     if (packed->offset_kind == GB_OFFSETS_BIASES)
-        GB_TRY(gb_packed_part(query, codes, text, packed->scales->dtype_name, rank, dims, &packed->offsets,
-                              error));
+        GB_TRY(find_biases(query, text, rank, dims, packed, error));
     dims[rank - 1] = columns * module.bits / 32;
     GB_TRY(gb_checkpoint_check_shape(query->checkpoint, codes, rank, dims, error));
     packed->codes = codes;

@@ -157,7 +157,8 @@ static void read_compressed(const gb_config *quantization, gb_quantization *pack
 
 /* ---- fp8 ----------------------------------------------------------------------------------------------- */
 
-/* Modules that were not converted are known by their tensors' dtype. */
+/* Modules that were not converted are known by their tensors' dtype. AutoFP8 writes no blocks, and what it
+ * stores of caches also where inputs have no scales. */
 static void read_fp8(const gb_config *quantization, gb_quantization *packing) {
     static const char *const formats[] = {"e4m3"}, *const schemes[] = {"dynamic", "static"};
     packing->method = GB_QUANTIZATION_FP8;
@@ -165,8 +166,11 @@ static void read_fp8(const gb_config *quantization, gb_quantization *packing) {
     gb_config_expect_text(quantization, "fmt", formats, 1, "\"e4m3\"");
     gb_config_expect_text(quantization, "activation_scheme", schemes, 2, "\"dynamic\" or \"static\"");
     packing->leaves_input_scales =
-        strcmp(gb_config_string(quantization, "activation_scheme", schemes[0]), schemes[1]) == 0;
+        strcmp(gb_config_string(quantization, "activation_scheme", schemes[0]), schemes[1]) == 0 ||
+        gb_config_has(quantization, "kv_cache_scheme");
     read_block(quantization, "weight_block_size", packing);
+    if (packing->fp8_block[0] == 0)
+        packing->fp8_other_scales = "_scale";
 }
 
 /* ---- The whole ----------------------------------------------------------------------------------------- */
@@ -232,6 +236,7 @@ bool gb_quantization_leaves(const gb_quantization *packing, const char *componen
                                         "gate_up_proj_activation_scale",
                                         "q_scale",
                                         "k_scale",
+                                        "kv_scale",
                                         "v_scale",
                                         "down_proj_activation_scale"};
     for (size_t i = 0; packing->leaves_input_scales && i < sizeof names / sizeof *names; i++)

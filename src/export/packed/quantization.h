@@ -26,7 +26,8 @@ typedef struct gb_quantization {
     gb_config quantization; /* MLX: the object with the defaults and, by module, what differs */
     const char *fp8_scales; /* how the names of 8-bit floats' scales go on from the weights'; NULL: there are
                                none */
-    int64_t fp8_block[2];   /* rows and columns of such a scale; 0: all, or all of a row */
+    const char *fp8_other_scales;       /* what other writers of the method call them, or NULL */
+    int64_t fp8_block[2];               /* rows and columns of such a scale; 0: all, or all of a row */
     const char *fp4_codes, *fp4_global; /* NVFP4: how names go on from a module's */
     bool fp4_divides;                   /* scales are divided by the global one */
     bool leaves_input_scales; /* stored scales of inputs and caches, which stay as they are, are left */
