@@ -83,6 +83,21 @@ static void heads_may_be_given(void **state) {
     gb_dense_config_free(&config);
 }
 
+/* As Python writes it, and as transformers does. */
+static void infinity_has_two_forms(void **state) {
+    (void)state;
+    static const char *const limits[] = {"[0.0, Infinity]", "[0.0, {\"__float__\": \"Infinity\"}]", "null"};
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        gb_dense_config config;
+        char keys[96];
+        snprintf(keys, sizeof keys, ",\"time_step_limit\":%s", limits[i]);
+        accepts(keys, &config);
+        gb_dense_config_free(&config);
+    }
+    refuses(",\"time_step_limit\":[0.0, {\"__float__\": \"NaN\"}]", GUMBEL_ERROR_FORMAT, "time_step_limit");
+    refuses(",\"rms_norm_eps\":{\"__float__\": \"Infinity\"}", GUMBEL_ERROR_FORMAT, "rms_norm_eps");
+}
+
 static void refuses_what_it_cannot_run(void **state) {
     (void)state;
     refuses(",\"mamba_proj_bias\":true", GUMBEL_ERROR_UNSUPPORTED, "mamba_proj_bias");
@@ -177,7 +192,7 @@ int main(void) {
         cmocka_unit_test(has_transformers_defaults), cmocka_unit_test(layers_have_forms),
         cmocka_unit_test(heads_may_be_given),        cmocka_unit_test(refuses_what_it_cannot_run),
         cmocka_unit_test(has_the_names_and_shapes),  cmocka_unit_test(gathers_behind_the_last_mixer),
-        cmocka_unit_test(survives_damage),
+        cmocka_unit_test(infinity_has_two_forms),    cmocka_unit_test(survives_damage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
