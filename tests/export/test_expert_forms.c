@@ -24,6 +24,7 @@ enum { VOCABULARY = 40, GREEDY = 4, MAX_TENSORS = 256, NAME = 128 };
 typedef struct expert_model {
     const char *config, *stack;
     const char *up, *down;
+    const char *one_gate_up, *one_down; /* tensors of all experts; NULL: they are called as the constants */
 } expert_model;
 
 static const expert_model MODELS[] = {
@@ -31,20 +32,26 @@ static const expert_model MODELS[] = {
      "\"num_hidden_layers\":2,\"num_attention_heads\":2,\"num_key_value_heads\":1,\"head_dim\":32,"
      "\"max_position_embeddings\":100,\"num_experts\":5,\"num_experts_per_tok\":2,"
      "\"moe_intermediate_size\":64,\"intermediate_size\":64}",
-     "switch_mlp.", NULL, "down_proj"},
+     "switch_mlp.", NULL, "down_proj", NULL, NULL},
     {"{\"model_type\":\"gemma4_text\",\"dtype\":\"float32\",\"vocab_size\":40,\"hidden_size\":64,"
      "\"intermediate_size\":64,\"num_hidden_layers\":2,\"num_attention_heads\":2,\"num_key_value_heads\":1,"
      "\"head_dim\":32,\"global_head_dim\":32,\"hidden_size_per_layer_input\":0,\"max_position_embeddings\":"
      "100,"
      "\"enable_moe_block\":true,\"num_experts\":5,\"top_k_experts\":2,\"moe_intermediate_size\":64}",
-     "experts.switch_glu.", NULL, "down_proj"},
+     "experts.switch_glu.", NULL, "down_proj", NULL, NULL},
     {"{\"model_type\":\"nemotron_h\",\"dtype\":\"float32\",\"vocab_size\":40,\"hidden_size\":64,"
      "\"hybrid_override_pattern\":\"ME*E\",\"num_attention_heads\":2,\"num_key_value_heads\":1,\"head_dim\":"
      "32,"
      "\"mamba_num_heads\":4,\"mamba_head_dim\":8,\"ssm_state_size\":8,\"n_groups\":2,"
      "\"max_position_embeddings\":100,\"n_routed_experts\":5,\"num_experts_per_tok\":2,"
      "\"moe_intermediate_size\":64,\"moe_shared_expert_intermediate_size\":64}",
-     "switch_mlp.", "fc1", "fc2"},
+     "switch_mlp.", "fc1", "fc2", NULL, NULL},
+    {"{\"model_type\":\"granitemoehybrid\",\"dtype\":\"float32\",\"vocab_size\":40,\"hidden_size\":64,"
+     "\"num_hidden_layers\":2,\"layer_types\":[\"mamba\",\"attention\"],\"position_embedding_type\":\"nope\","
+     "\"num_attention_heads\":2,\"num_key_value_heads\":1,\"mamba_n_heads\":4,\"mamba_d_state\":8,"
+     "\"max_position_embeddings\":100,\"num_local_experts\":5,\"num_experts_per_tok\":2,"
+     "\"intermediate_size\":64,\"shared_intermediate_size\":64}",
+     "switch_mlp.", NULL, "down_proj", "input_linear.weight", "output_linear.weight"},
 };
 enum { MODEL_COUNT = sizeof MODELS / sizeof MODELS[0] };
 
@@ -103,6 +110,12 @@ static void add_constant(tensor_list *list, const gb_constant *from, expert_form
     const char *at = strstr(from->name, "experts.");
     const int64_t *dims = from->type.shape.dims;
     const char *own = form == FORM_STACKS ? model->stack : NULL;
+    if (form == FORM_ONE_TENSOR && at && model->one_down && !strstr(at, ".weight")) {
+        snprintf(list->names[list->count], NAME, "%.*s%s", (int)(at - from->name), from->name,
+                 strstr(at, "gate_up_proj") ? model->one_gate_up : model->one_down);
+        add(list, from->type.shape.rank, dims, from->data, (size_t)from->size);
+        return;
+    }
     if (form == FORM_ONE_TENSOR || !at || !strstr(at, "_proj") || strstr(at, ".weight")) {
         snprintf(list->names[list->count], NAME, "%s", from->name);
         add(list, from->type.shape.rank, dims, from->data, (size_t)from->size);

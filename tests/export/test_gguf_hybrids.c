@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Nemotron-H and LFM2 from GGUF, dense and with experts: files as llama.cpp's converter writes them give what
- * the weights give that they were made of (tests/oracle/make_hybrid_gguf.py), and what is not supported is
- * refused by key.
+ * Nemotron-H, LFM2 and Granite 4 from GGUF, dense and with experts: files as llama.cpp's converter writes
+ * them give what the weights give that they were made of (tests/oracle/make_hybrid_gguf.py), and what is not
+ * supported is refused by key.
  */
 #include "support/assertions.h"
 #include "support/checkpoints/gguf_writer.h"
@@ -49,6 +49,12 @@ static void lfm2_agrees(void **state) {
     (void)state;
     agrees_with_the_original(GOLDEN("lfm2_dense.json"), GOLDEN("lfm2_dense.gguf"));
     agrees_with_the_original(GOLDEN("lfm2_experts.json"), GOLDEN("lfm2_experts.gguf"));
+}
+
+static void granite_agrees(void **state) {
+    (void)state;
+    agrees_with_the_original(GOLDEN("granite_dense.json"), GOLDEN("granite_dense.gguf"));
+    agrees_with_the_original(GOLDEN("granite_experts.json"), GOLDEN("granite_experts.gguf"));
 }
 
 /* ---- Refusals ------------------------------------------------------------------------------------------ */
@@ -154,13 +160,82 @@ static void routers_score_by_sigmoids(void **state) {
                  "tensor blk.0.");
 }
 
+/* Granite's settings: two layers, of which the second attends. */
+typedef struct granite_settings {
+    uint32_t heads, inner, experts;
+    float scale;
+    const char *skipped;
+} granite_settings;
+
+static const granite_settings RIGHT_GRANITE = {8, 128, 4, 0, NULL};
+
+static void write_granite(const granite_settings *s, const char *path) {
+    const struct {
+        const char *key;
+        uint32_t value;
+    } integers[] = {{"granitehybrid.block_count", 2},
+                    {"granitehybrid.context_length", 100},
+                    {"granitehybrid.embedding_length", 64},
+                    {"granitehybrid.feed_forward_length", 64},
+                    {"granitehybrid.attention.head_count", 2},
+                    {"granitehybrid.ssm.conv_kernel", 4},
+                    {"granitehybrid.ssm.state_size", 16},
+                    {"granitehybrid.ssm.group_count", 1},
+                    {"granitehybrid.ssm.time_step_rank", s->heads},
+                    {"granitehybrid.ssm.inner_size", s->inner},
+                    {"granitehybrid.expert_count", s->experts},
+                    {"granitehybrid.expert_used_count", 2},
+                    {"granitehybrid.expert_shared_feed_forward_length", 48}};
+    gguf_writer writer = {.version = 3};
+    gguf_add_text(&writer, "general.architecture", "granitehybrid");
+    for (size_t i = 0; i < sizeof integers / sizeof *integers; i++)
+        if (!s->skipped || strcmp(s->skipped, integers[i].key) != 0)
+            gguf_add_u32(&writer, integers[i].key, integers[i].value);
+    gguf_add_i32s(&writer, "granitehybrid.attention.head_count_kv", (const int32_t[]){0, 1}, 2);
+    gguf_add_f32(&writer, "granitehybrid.attention.layer_norm_rms_epsilon", 1e-5f);
+    gguf_add_f32(&writer, "granitehybrid.expert_weights_scale", s->scale);
+    const int64_t dims[] = {40, 64};
+    static const float table[40 * 64];
+    gguf_add_tensor(&writer, "token_embd.weight", 0, 2, dims, table, sizeof table);
+    gguf_write(&writer, path);
+}
+
+static void refuses_granite(granite_settings s, gumbel_status status, const char *part) {
+    const char *path = temporary_path("granite.gguf");
+    gumbel_error error;
+    write_granite(&s, path);
+    assert_fails(gumbel_export(path, temporary_path("no.gumbel"), NULL, &error), status, &error, part);
+}
+
+static void granite_is_refused_by_key(void **state) {
+    (void)state;
+    granite_settings s = RIGHT_GRANITE;
+    refuses_granite(s, GUMBEL_ERROR_FORMAT, "tensor blk.0."); /* so far all is right */
+    s.inner = 120;
+    refuses_granite(s, GUMBEL_ERROR_FORMAT,
+                    "ssm.inner_size: 120, expected a multiple of the 8 of ssm.time_step_rank and the 64");
+    s = RIGHT_GRANITE;
+    s.heads = 0;
+    refuses_granite(s, GUMBEL_ERROR_FORMAT, "ssm.inner_size: 128, expected a multiple of the 0");
+    s = RIGHT_GRANITE;
+    s.scale = 2;
+    refuses_granite(s, GUMBEL_ERROR_UNSUPPORTED, "expert_weights_scale: 2");
+    s = RIGHT_GRANITE;
+    s.skipped = "granitehybrid.expert_shared_feed_forward_length";
+    refuses_granite(s, GUMBEL_ERROR_FORMAT, "expert_shared_feed_forward_length");
+    s.skipped = "granitehybrid.ssm.state_size";
+    refuses_granite(s, GUMBEL_ERROR_FORMAT, "ssm.state_size");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(dense_agrees),
         cmocka_unit_test(experts_agree),
         cmocka_unit_test(lfm2_agrees),
+        cmocka_unit_test(granite_agrees),
         cmocka_unit_test(refuses_by_key),
         cmocka_unit_test(routers_score_by_sigmoids),
+        cmocka_unit_test(granite_is_refused_by_key),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -159,7 +159,7 @@ static void refuses_settings(void **state) {
                 "general.architecture: \"gptj\" is not supported in this version; known are gemma3, gemma4, "
                 "llama, qwen2, qwen3, qwen3moe, qwen35, qwen35moe, qwen3next, smollm3, granite, phi3, "
                 "gpt-oss, muse-glimmer, nemotron_h, nemotron_h_moe, lfm2, "
-                "lfm2moe");
+                "lfm2moe, mistral3, olmo2, granitehybrid");
     refuses_key("general.architecture", add_seven, format,
                 "general.architecture: expected a text, found uint32");
     refuses_key("gemma4.block_count", add_zero, format,

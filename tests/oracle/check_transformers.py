@@ -24,6 +24,14 @@ NAMES = dict(gemma3="Gemma3", gemma4="Gemma4", qwen3_5="Qwen3_5", qwen3_5_moe="Q
              granite="Granite", granitemoehybrid="GraniteMoeHybrid", phi3="Phi3", qwen2="Qwen2",
              mistral3="Ministral3", ministral3="Ministral3", olmo2="Olmo2", olmo3="Olmo3")
 
+RELEASED = {"experts.gate_up_proj": "input_linear.weight", "experts.down_proj": "output_linear.weight",
+            "router.weight": "router.layer.weight"}  # of Granite 4's experts
+
+
+def released_name(name):
+    base, separator, rest = name.partition("block_sparse_moe.")
+    return base + separator + RELEASED[rest] if separator else name
+
 
 def load(config, seed):
     ignored = ("architectures", "model_type", "dtype", "torch_dtype")
@@ -34,6 +42,7 @@ def load(config, seed):
     text_config = getattr(transformers, kind)(**text)
     model = getattr(transformers, name + "ForCausalLM")._from_config(text_config, attn_implementation="eager")
     model = model.float().eval()
+    model.config.use_cache = False  # which models of Mamba layers alone cannot have
     prefix = "model.language_model." if "text_config" in config else "model."
     weights = draw(config, seed)
     with torch.no_grad():
@@ -41,7 +50,7 @@ def load(config, seed):
             if name == "lm_head.weight" and text["tie_word_embeddings"]:
                 continue
             released = prefix + name.removeprefix("model.") if name.startswith("model.") else name
-            value.copy_(torch.from_numpy(weights.pop(released)))
+            value.copy_(torch.from_numpy(weights.pop(released_name(released))))
     assert not weights, f"not in the model: {sorted(weights)}"
     return model
 

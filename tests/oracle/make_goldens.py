@@ -71,6 +71,13 @@ def nemotron(pattern, **keys):
         **keys)
 
 
+def granite4(kinds, **keys):
+    return dense("granitemoehybrid", **dict(
+        dict(num_hidden_layers=len(kinds), layer_types=kinds, num_key_value_heads=2, position_embedding_type="nope",
+             mamba_n_heads=8, mamba_d_state=24, num_local_experts=16, num_experts_per_tok=4, intermediate_size=32,
+             shared_intermediate_size=48), **keys))
+
+
 def dense(model_type, **keys):
     return dict(dict(model_type=model_type, vocab_size=512, hidden_size=64, intermediate_size=96, num_hidden_layers=4,
                      num_attention_heads=4, max_position_embeddings=1024), **keys)
@@ -415,6 +422,28 @@ CONFIGS.update({
             full_attention=dict(rope_type="yarn", rope_theta=5000.0, factor=4.0, original_max_position_embeddings=32),
             sliding_attention=dict(rope_type="default", rope_theta=300.0))),
     "olmo3_half": dense("olmo3", dtype="float16", num_hidden_layers=5, sliding_window=24),
+})
+
+# Granite 4: with experts and without, a last layer of each kind, layers under both names and none listed; groups of heads,
+# which have a norm each; attention that turns; heads of the usual size; every multiplier.
+CONFIGS.update({
+    "granite4_experts": granite4(
+        ["mamba", "mamba", "attention", "mamba"], dtype="bfloat16", mamba_n_groups=1, mamba_d_head=16, mamba_d_conv=4,
+        mamba_expand=2, mamba_chunk_size=256, mamba_conv_bias=True, mamba_proj_bias=False, attention_bias=False,
+        hidden_act="silu", normalization_function="rmsnorm", rms_norm_eps=1e-5, rope_scaling=None, rope_theta=10000,
+        tie_word_embeddings=True, embedding_multiplier=0.2, attention_multiplier=0.0625, residual_multiplier=0.22,
+        logits_scaling=6),
+    "granite4_dense": granite4(
+        ["mamba", "attention", "mamba", "attention"], dtype="float32", num_local_experts=0, num_experts_per_tok=0,
+        intermediate_size=48, num_key_value_heads=1, mamba_conv_bias=False, mamba_d_conv=3, position_embedding_type="rope",
+        rope_theta=5000.0, residual_multiplier=0.246, time_step_limit=[0.0, float("inf")]),
+    "granite4_odd_sizes": granite4(
+        ["full_attention", "linear_attention", "full_attention", "linear_attention"], dtype="float32", vocab_size=389,
+        hidden_size=60, num_attention_heads=6, num_key_value_heads=3, mamba_n_heads=9, mamba_d_head=20, mamba_expand=3,
+        mamba_n_groups=3, mamba_d_state=20, mamba_d_conv=5, num_local_experts=10, num_experts_per_tok=3, intermediate_size=20,
+        shared_intermediate_size=28, attention_multiplier=0.3),
+    "granite4_mamba": granite4(
+        ["mamba"] * 3, layer_types=None, dtype="float16", num_experts_per_tok=2, num_local_experts=6, logits_scaling=2.0),
 })
 
 

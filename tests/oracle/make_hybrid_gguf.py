@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the GGUFs of Nemotron-H and LFM2 in tests/data/export/gguf from the JSON files beside them, as llama.cpp's
+"""Makes the GGUFs of Nemotron-H, LFM2 and Granite 4 in tests/data/export/gguf from the JSON files beside them, as llama.cpp's
 converter does.
 
     make_hybrid_gguf.py [LLAMA_CPP_PYTHON]
@@ -18,6 +18,7 @@ import mlx.core as mx
 import numpy as np
 from mlx_lm.models.cache import make_prompt_cache
 
+import granite_hybrid
 import lfm2
 import nemotron_h
 from random_weights import tensor
@@ -82,19 +83,58 @@ def write_lfm2_settings(writer, text):
         writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
 
 
+def write_granite_settings(writer, text):
+    kinds, count = text["layer_types"], text["num_local_experts"]
+    writer.add_block_count(len(kinds))
+    writer.add_context_length(2**20)
+    writer.add_embedding_length(text["hidden_size"])
+    writer.add_feed_forward_length(text["intermediate_size"])
+    writer.add_head_count(text["num_attention_heads"])
+    writer.add_head_count_kv([text["num_key_value_heads"] if kind == "attention" else 0 for kind in kinds])
+    writer.add_rope_dimension_count(text["head_dim"])
+    writer.add_rope_freq_base(text["rope_theta"])
+    writer.add_rope_scaling_finetuned(text["position_embedding_type"] == "rope")
+    writer.add_layer_norm_rms_eps(text["rms_norm_eps"])
+    writer.add_attention_scale(text["attention_multiplier"])
+    writer.add_embedding_scale(text["embedding_multiplier"])
+    writer.add_residual_scale(text["residual_multiplier"])
+    writer.add_logit_scale(text["logits_scaling"])
+    writer.add_expert_shared_feed_forward_length(text["shared_intermediate_size"])
+    writer.add_ssm_conv_kernel(text["mamba_d_conv"])
+    writer.add_ssm_state_size(text["mamba_d_state"])
+    writer.add_ssm_group_count(text["mamba_n_groups"])
+    writer.add_ssm_inner_size(text["mamba_n_heads"] * text["mamba_d_head"])
+    writer.add_ssm_time_step_rank(text["mamba_n_heads"])
+    writer.add_vocab_size(text["vocab_size"])
+    writer.add_tokenizer_model("none")
+    if count:
+        writer.add_expert_count(count)
+        writer.add_expert_used_count(text["num_experts_per_tok"])
+
+
+def paired(value, heads):
+    """Each head's rows that turn together side by side."""
+    return value.reshape(heads, 2, -1, value.shape[1]).swapaxes(1, 2).reshape(value.shape)
+
+
 def converted(name, value, text):
     """What the converter does to a tensor."""
+    if text["model_type"] == "granitemoehybrid" and name.endswith(("q_proj.weight", "k_proj.weight")):
+        return paired(value, text["num_attention_heads" if "q_proj" in name else "num_key_value_heads"])
     if name.endswith(("conv1d.weight", "conv.conv.weight")):
         return value.squeeze(1)
     if name.endswith("A_log"):
         return -np.exp(value).reshape(-1, 1)
-    if name.endswith("mixer.D"):
+    if name.endswith(("mixer.D", "mamba.D")):
         return value.reshape(-1, 1)
-    return value.reshape(text["n_groups"], -1) if name.endswith("mixer.norm.weight") else value
+    groups = text.get("n_groups") or text.get("mamba_n_groups")
+    return value.reshape(groups, -1) if name.endswith(("mixer.norm.weight", "mamba.norm.weight")) else value
 
 
 def known_names(name):
     """What the package's table knows: experts are stacks, biases have their weight's name."""
+    if ".mamba." in name:
+        return name.replace("dt_bias", "dt_proj.bias")
     if ".mixer." not in name:
         name = name.replace("expert_bias", "expert_bias.bias")
         return name.removeprefix("model.") if ".experts." in name else name
@@ -102,6 +142,19 @@ def known_names(name):
         return name.replace(".mixer.", ".mlp.") + ".weight"
     name = name.replace("model.", "backbone.", 1)
     return name.replace("dt_bias", "dt.bias").replace("e_score_correction_bias", "e_score_correction.bias")
+
+
+def granite_parts(name, value, has_experts):
+    """What the converter calls the parts of Granite's MLP and experts."""
+    prefix, _, rest = name.partition("block_sparse_moe.")
+    prefix, _, shared = name.partition("shared_mlp.") if not rest else (prefix, "", "")
+    kind = "exps" if rest else "shexp"
+    layer = prefix.replace("model.layers.", "blk.")
+    end = f"_{kind}.weight" if has_experts else ".weight"
+    if (rest or shared) == "output_linear.weight":
+        return {f"{layer}ffn_down{end}": value}
+    gate, up = np.split(value, 2, axis=-2)
+    return {f"{layer}ffn_gate{end}": gate, f"{layer}ffn_up{end}": up}
 
 
 def parts_of(name, value):
@@ -115,17 +168,23 @@ def parts_of(name, value):
 
 
 ARCHITECTURES = {("nemotron_h", False): gguf.MODEL_ARCH.NEMOTRON_H, ("nemotron_h", True): gguf.MODEL_ARCH.NEMOTRON_H_MOE,
-                 ("lfm2", False): gguf.MODEL_ARCH.LFM2, ("lfm2_moe", True): gguf.MODEL_ARCH.LFM2MOE}
+                 ("lfm2", False): gguf.MODEL_ARCH.LFM2, ("lfm2_moe", True): gguf.MODEL_ARCH.LFM2MOE,
+                 ("granitemoehybrid", False): gguf.MODEL_ARCH.GRANITE_HYBRID}
+WRITERS = {nemotron_h: write_nemotron_settings, lfm2: write_lfm2_settings, granite_hybrid: write_granite_settings}
 
 
 def write(path, config, family, text):
     has_experts = "E" in text.get("hybrid_override_pattern", "") or config["model_type"] == "lfm2_moe"
     architecture = ARCHITECTURES[config["model_type"], has_experts]
     writer = gguf.GGUFWriter(path, gguf.MODEL_ARCH_NAMES[architecture])
-    (write_nemotron_settings if family is nemotron_h else write_lfm2_settings)(writer, text)
+    WRITERS[family](writer, text)
     table = gguf.get_tensor_name_map(architecture, len(text.get("hybrid_override_pattern") or text["layer_types"]))
     for name, (shape, bounds) in family.tensors(config).items():
         value = np.array(tensor(SEED, name, shape, dtype_of(config), bounds))
+        if "_linear." in name:
+            for own, part in granite_parts(name, value, text["num_local_experts"]).items():
+                writer.add_tensor(own, np.ascontiguousarray(part))
+            continue
         for own, part in parts_of(name, value).items():
             known = known_names(own)
             other = table.get_name(known, try_suffixes=(".weight", ".bias"))
@@ -166,7 +225,7 @@ def llama_answer(tree, path):
 
 
 def main():
-    for path in sorted([*DATA.glob("nemotron_*.json"), *DATA.glob("lfm2_*.json")]):
+    for path in sorted([*DATA.glob("nemotron_*.json"), *DATA.glob("lfm2_*.json"), *DATA.glob("granite_*.json")]):
         config = json.loads(path.read_text())
         family = family_of(config)
         write(path.with_suffix(".gguf"), config, family, family.explicit(config))

@@ -8,6 +8,7 @@ from mlx_lm.models.cache import make_prompt_cache
 import dense
 import gemma3
 import gemma4
+import granite_hybrid
 import lfm2
 import muse_glimmer
 import nemotron_h
@@ -21,6 +22,8 @@ mx.set_default_device(mx.cpu)
 def family_of(config):
     """The module of this folder that knows the model."""
     kind = config.get("text_config", config).get("model_type", config["model_type"])
+    if granite_hybrid.is_family_of(config):
+        return granite_hybrid
     if kind in dense.DEFAULTS:
         return dense
     if kind.startswith("muse_glimmer"):

@@ -114,6 +114,9 @@ static int set_up_olmo3(void **state) {
 static int set_up_nemotron(void **state) {
     return set_up(state, "nemotron.json", NULL);
 }
+static int set_up_granite_hybrid(void **state) {
+    return set_up(state, "granite_hybrid.json", NULL);
+}
 static int set_up_lfm2(void **state) {
     return set_up(state, "lfm2.json", NULL);
 }
@@ -305,6 +308,7 @@ static void test_fork_and_unfused(void **state) {
         cmocka_unit_test_setup_teardown(test, set_up_ministral3, tear_down),                                 \
         cmocka_unit_test_setup_teardown(test, set_up_olmo3, tear_down),                                      \
         cmocka_unit_test_setup_teardown(test, set_up_nemotron, tear_down),                                   \
+        cmocka_unit_test_setup_teardown(test, set_up_granite_hybrid, tear_down),                             \
         cmocka_unit_test_setup_teardown(test, set_up_lfm2, tear_down),                                       \
         cmocka_unit_test_setup_teardown(test, set_up_int4, tear_down),                                       \
         cmocka_unit_test_setup_teardown(test, set_up_int8, tear_down),                                       \

@@ -5,6 +5,7 @@
 #include "export/checkpoint/json.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -117,12 +118,21 @@ int64_t gb_config_optional_integer(const gb_config *config, const char *key, int
     return gb_config_has(config, key) ? gb_config_integer(config, key, fallback, low, high) : fallback;
 }
 
+/* NAN where it is none. transformers writes infinity as an object. */
+static double number_of(const json_t *value) {
+    const char *special = json_string_value(json_object_get(value, "__float__"));
+    if (special && strcmp(special, "Infinity") == 0)
+        return INFINITY;
+    return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
 double gb_config_number(const gb_config *config, const char *key, double fallback, double low, double high) {
     const json_t *value = get(config, key);
     if (!value)
         return fallback;
-    if (json_is_number(value) && json_number_value(value) >= low && json_number_value(value) <= high)
-        return json_number_value(value);
+    const double number = number_of(value);
+    if (number >= low && number <= high)
+        return number;
     char expected[80];
     snprintf(expected, sizeof expected, "a number from %g to %g", low, high);
     fail_type(config, key, expected, value);
@@ -167,8 +177,9 @@ const char *gb_config_list_string(const gb_config *config, const char *key, size
 double gb_config_list_number(const gb_config *config, const char *key, size_t index, double low,
                              double high) {
     const json_t *item = json_array_get(get(config, key), index);
-    if (json_is_number(item) && json_number_value(item) >= low && json_number_value(item) <= high)
-        return json_number_value(item);
+    const double number = number_of(item);
+    if (number >= low && number <= high)
+        return number;
     char expected[80];
     snprintf(expected, sizeof expected, "a list of numbers from %g to %g", low, high);
     fail_type(config, key, expected, item);

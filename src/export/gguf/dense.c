@@ -203,14 +203,22 @@ static void write_rope(gb_gguf_metadata *metadata, int64_t head_dim, json_t *con
 
 /* ---- Sizes --------------------------------------------------------------------------------------------- */
 
+/* Of an architecture with layers of several kinds config says already how many those have that attend. */
+static void write_key_heads(gb_gguf_metadata *metadata, size_t layers, int64_t heads, json_t *config) {
+    static const char KEY[] = ".attention.head_count_kv", NAME[] = "num_key_value_heads";
+    if (json_object_get(config, NAME))
+        return;
+    if (gb_gguf_value_of(metadata, KEY))
+        gb_gguf_copy_uniform(metadata, KEY, layers, config, NAME);
+    else
+        gb_gguf_set(metadata, config, NAME, json_integer((json_int_t)heads));
+}
+
 static void write_attention(gb_gguf_metadata *metadata, size_t layers, json_t *config) {
     const int64_t hidden = gb_gguf_need_integer(metadata, ".embedding_length");
     const int64_t heads =
         gb_gguf_copy_uniform(metadata, ".attention.head_count", layers, config, "num_attention_heads");
-    if (gb_gguf_value_of(metadata, ".attention.head_count_kv"))
-        gb_gguf_copy_uniform(metadata, ".attention.head_count_kv", layers, config, "num_key_value_heads");
-    else
-        gb_gguf_set(metadata, config, "num_key_value_heads", json_integer((json_int_t)heads));
+    write_key_heads(metadata, layers, heads, config);
     const int64_t head_dim =
         gb_gguf_get_integer(metadata, ".attention.key_length", heads > 0 ? hidden / heads : 0);
     gb_gguf_need_equal(metadata, ".attention.value_length", head_dim);
@@ -267,16 +275,21 @@ static void write_multiplier(gb_gguf_metadata *metadata, const char *key, double
     gb_gguf_set(metadata, config, name, json_real(value != 0 ? value : absent));
 }
 
+void gb_gguf_write_multipliers(gb_gguf_metadata *metadata, json_t *config) {
+    const double head_dim = (double)json_integer_value(json_object_get(config, "head_dim"));
+    write_multiplier(metadata, ".embedding_scale", 1, config, "embedding_multiplier");
+    write_multiplier(metadata, ".residual_scale", 1, config, "residual_multiplier");
+    write_multiplier(metadata, ".attention.scale", 1 / sqrt(head_dim), config, "attention_multiplier");
+    write_multiplier(metadata, ".logit_scale", 1, config, "logits_scaling");
+}
+
 static void configure_granite(gb_gguf_metadata *metadata, json_t *config) {
     static const char TURNS[] = ".rope.scaling.finetuned";
     if (gb_gguf_configure_decoder(metadata, "granite", config) == 0)
         return;
     refuse_experts(metadata);
-    const double head_dim = (double)json_integer_value(json_object_get(config, "head_dim"));
-    write_multiplier(metadata, ".embedding_scale", 1, config, "embedding_multiplier");
-    write_multiplier(metadata, ".residual_scale", 1, config, "residual_multiplier");
-    write_multiplier(metadata, ".attention.scale", 1 / sqrt(head_dim), config, "attention_multiplier");
-    gb_gguf_set(metadata, config, "logits_scaling", json_real(gb_gguf_need_number(metadata, ".logit_scale")));
+    gb_gguf_write_multipliers(metadata, config);
+    gb_gguf_need_number(metadata, ".logit_scale");
     if (gb_gguf_get_integer(metadata, TURNS, 1) != 1)
         gb_gguf_fail(
             metadata, TURNS, GUMBEL_ERROR_UNSUPPORTED,

@@ -14,7 +14,8 @@
  * are scaled; and sliding layers rotate with frequencies of their own. In SmolLM3 some layers do not rotate.
  *
  * In Granite embeddings, scores, what attention and the MLP add, and logits are multiplied with numbers of
- * the configuration. Granite 4 calls the MLP shared, as it is beside experts in its relatives.
+ * the configuration. Granite 4 calls the MLP shared, and may have experts beside it; and layers of it may
+ * have a state space in attention's place (src/export/nn/mamba.c).
  *
  * In Ministral 3 queries grow with their position.
  *
@@ -142,14 +143,48 @@ static gb_ref attention(const dense *model, int64_t index, const gb_scope *scope
     return gb_node2(scope, GB_OP_MULTIPLY, gb_node1(scope, GB_OP_SIGMOID, gate), y);
 }
 
+/* What a layer with input *x, normalized h, adds before its feed-forward part. In the last layer only the
+ * rows whose next token is wanted go on after it: the others have then left their keys and values, or their
+ * part of the memory, which is all that later tokens need of them. */
+static gb_ref mixer(const dense *model, int64_t index, const gb_scope *scope, gb_ref h, gb_ref *x) {
+    const gb_dense_config *config = model->config;
+    const bool is_last = index == config->layer_count - 1, is_mamba = config->layers[index].is_mamba;
+    const gb_scope self_attn = gb_scope_in(scope, "self_attn."), mamba = gb_scope_in(scope, "mamba.");
+    char name[32];
+    snprintf(name, sizeof name, "layers.%" PRId64, index);
+    h = is_mamba ? gb_mamba_mixer(&mamba, &config->mamba, name, h, is_last)
+                 : attention(model, index, &self_attn, h);
+    if (is_last && !is_mamba)
+        h = gb_gather_rows(scope, h);
+    if (is_last)
+        *x = gb_gather_rows(scope, *x);
+    if (is_mamba)
+        return h;
+    h = gb_linear(&self_attn, "o_proj.weight", h, config->hidden_size);
+    return config->traits.has_output_bias ? gb_add_bias(&self_attn, "o_proj.bias", h) : h;
+}
+
+/* An MLP and, where the model has them, experts beside it. */
+static gb_ref shared_feed_forward(const dense *model, const gb_scope *scope, gb_ref h) {
+    static const gb_mlp_tensors tensors = {"input_linear.weight", "output_linear.weight"};
+    const gb_dense_config *config = model->config;
+    const gb_scope shared = gb_scope_in(scope, "shared_mlp."), mlp = gb_scope_in(scope, "mlp."),
+                   experts = gb_scope_in(scope, "block_sparse_moe.");
+    if (config->experts.count == 0 && !gb_scope_has(&shared, tensors.gate_up))
+        return gb_swiglu_mlp(&mlp, h, config->intermediate_size);
+    const gb_ref of_experts =
+        config->experts.count > 0 ? gb_expert_mlp(&experts, &config->experts, h) : GB_NO_VALUE;
+    const gb_ref y = gb_fused_swiglu_mlp(&shared, &tensors, h, config->intermediate_size);
+    return config->experts.count > 0 ? gb_node2(scope, GB_OP_ADD, of_experts, y) : y;
+}
+
 /* What comes between the norms around the feed-forward part. */
 static gb_ref feed_forward(const dense *model, int64_t index, const gb_scope *scope, gb_ref h) {
-    static const gb_mlp_tensors shared = {"input_linear.weight", "output_linear.weight"},
-                                fused = {"gate_up_proj.weight", NULL};
+    static const gb_mlp_tensors fused = {"gate_up_proj.weight", NULL};
     const gb_dense_config *config = model->config;
-    gb_scope mlp = gb_scope_in(scope, "mlp."), shared_mlp = gb_scope_in(scope, "shared_mlp.");
-    if (config->traits.has_shared_mlp && gb_scope_has(&shared_mlp, shared.gate_up))
-        return gb_fused_swiglu_mlp(&shared_mlp, &shared, h, config->intermediate_size);
+    gb_scope mlp = gb_scope_in(scope, "mlp.");
+    if (config->traits.has_shared_mlp)
+        return shared_feed_forward(model, scope, h);
     if (config->traits.has_fused_matrices)
         return gb_fused_swiglu_mlp(&mlp, &fused, h, config->intermediate_size);
     if (config->layers[index].has_experts)
@@ -165,22 +200,11 @@ static gb_ref add_branch(const dense *model, const gb_scope *scope, gb_ref x, gb
     return gb_node2(scope, GB_OP_ADD, x, branch);
 }
 
-/* In the last layer only the rows whose next token is wanted go on after attention: the others have then left
- * their keys and values, which is all that later tokens need of them. */
 static gb_ref decoder_layer(const dense *model, int64_t index, const gb_scope *scope, gb_ref x) {
     const gb_dense_config *config = model->config;
     const bool has_output_norms = config->traits.has_output_norms;
-    gb_scope self_attn = gb_scope_in(scope, "self_attn.");
 
-    gb_ref h = input_norm(model, scope, "input_layernorm.weight", x);
-    h = attention(model, index, &self_attn, h);
-    if (index == config->layer_count - 1) {
-        h = gb_gather_rows(scope, h);
-        x = gb_gather_rows(scope, x);
-    }
-    h = gb_linear(&self_attn, "o_proj.weight", h, config->hidden_size);
-    if (config->traits.has_output_bias)
-        h = gb_add_bias(&self_attn, "o_proj.bias", h);
+    gb_ref h = mixer(model, index, scope, input_norm(model, scope, "input_layernorm.weight", x), &x);
     if (has_output_norms)
         h = output_norm(model, scope, "post_attention_layernorm.weight", h);
     x = add_branch(model, scope, x, h);
@@ -202,6 +226,8 @@ static gb_ref scale_value(const gb_scope *scope, const char *name, double value)
 static gb_ref forward(const dense *model, const gb_scope *scope, const gb_scope *head) {
     const gb_dense_config *config = model->config;
     gb_ref tokens = gb_build_input(scope->builder, GB_ROLE_TOKENS);
+    if (config->mamba.heads > 0) /* every program has them, used or not */
+        gb_build_input(scope->builder, GB_ROLE_POSITIONS);
     gb_ref table =
         gb_token_table(scope, head, config->vocab_size, config->hidden_size, config->has_tied_head);
     gb_ref x = gb_embedding(scope, table, tokens, config->embedding_scale);

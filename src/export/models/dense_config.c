@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/models/dense_config.h"
 #include "export/models/dense_layers.h"
+#include "export/models/granite_hybrid_config.h"
 
 #include "base/memory.h"
 
@@ -31,10 +32,6 @@ static void refuse_unsupported(const gb_config *text, const gb_dense_family *fam
     if (strcmp(activation, expected) != 0)
         gb_config_fail(text, key, GUMBEL_ERROR_UNSUPPORTED,
                        "\"%s\" is not supported in this version; expected \"%s\"", activation, expected);
-    if (family->windows == GB_LISTED_ATTENTION &&
-        gb_config_integer(text, "num_local_experts", 8, 0, 1024) > 0)
-        gb_config_fail(text, "num_local_experts", GUMBEL_ERROR_UNSUPPORTED,
-                       "experts of this family are not supported in this version; expected 0");
     if (gb_config_has(text, "attn_logit_softcapping"))
         gb_config_fail(text, "attn_logit_softcapping", GUMBEL_ERROR_UNSUPPORTED,
                        "is not supported in this version; expected null");
@@ -270,7 +267,10 @@ gumbel_status gb_dense_config_read(const gb_config *root, gb_dense_config *confi
         read_gpt_oss_experts(&text, config);
     else if (family->has_experts)
         read_experts(&text, config);
-    check_choices(&text, family->has_gpt_oss_experts ? "num_local_experts" : "num_experts", &config->experts);
+    else if (family->windows == GB_LISTED_MIXERS)
+        gb_granite_experts_read(&text, config);
+    check_choices(&text, gb_config_has(&text, "num_local_experts") ? "num_local_experts" : "num_experts",
+                  &config->experts);
     gb_dense_layers_read(&text, family, config);
     read_rope(&text, family, config);
     if (family->has_rope_in_windows)

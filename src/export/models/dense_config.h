@@ -10,11 +10,13 @@
 
 #include "export/models/rope_config.h"
 #include "export/nn/experts.h"
+#include "export/nn/mamba.h"
 
 typedef struct gb_dense_layer {
     bool is_sliding;
     bool has_rope; /* queries and keys are rotated */
     bool has_experts;
+    bool is_mamba; /* a state space layer in attention's place */
 } gb_dense_layer;
 
 /* What all models of a family have. */
@@ -35,7 +37,7 @@ typedef struct gb_dense_traits {
     bool has_sliding_rope;     /* sliding layers have a rotary embedding of their own */
     bool has_fused_matrices;   /* queries, keys and values are of one tensor, and so are gate and up */
     bool has_long_rope;        /* a part of each head may turn, and how depends on the context */
-    bool has_shared_mlp;       /* the MLP is what other models of the family have beside experts */
+    bool has_shared_mlp;       /* there is an MLP beside experts, or, where the model has none, alone */
 } gb_dense_traits;
 
 typedef struct gb_dense_config {
@@ -55,7 +57,8 @@ typedef struct gb_dense_config {
     double logit_cap; /* 0: none */
     gb_rope_config rope;
     gb_rope_config sliding_rope; /* of traits.has_sliding_rope */
-    gb_experts experts;
+    gb_experts experts;          /* count 0: there are none */
+    gb_mamba mamba;              /* of such layers; heads 0: there are none */
     gb_dense_layer *layers;
     int64_t layer_count;
 } gb_dense_config;

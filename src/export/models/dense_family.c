@@ -29,7 +29,7 @@ static const gb_dense_family FAMILIES[] = {
      .rope_theta = 2e6, .has_tied_head = true},
     {"granite", NULL, 32000, 4096, 11008, 32, 32, 0, 0, .max_positions = 2048, .has_multipliers = true},
     {"granitemoehybrid", NULL, 32000, 4096, 1024, 32, 32, 0, 0, .max_positions = 2048,
-     .windows = GB_LISTED_ATTENTION, .has_multipliers = true, .traits = {.has_shared_mlp = true}},
+     .windows = GB_LISTED_MIXERS, .has_multipliers = true, .traits = {.has_shared_mlp = true}},
     {"phi3", NULL, 32064, 3072, 8192, 32, 32, 0, 0, .max_positions = 4096, .rms_norm_eps = 1e-5,
      .windows = GB_WINDOWS_IN_ALL, .traits = {.has_fused_matrices = true, .has_long_rope = true}},
     {"gpt_oss", NULL, 201088, 2880, 2880, 36, 64, 8, 64, .max_positions = 131072, .sliding_window = 128,

@@ -13,7 +13,7 @@ typedef enum gb_window_rule {
     GB_WINDOWS_IN_ALL,
     GB_WINDOWS_FROM_A_LAYER,
     GB_WINDOWS_BY_PATTERN,
-    GB_LISTED_ATTENTION /* no windows: layers are listed, as attention or what is not supported */
+    GB_LISTED_MIXERS /* no windows: layers are listed, as attention or mamba */
 } gb_window_rule;
 
 /* transformers' defaults of a model_type, and what all of its models have. */

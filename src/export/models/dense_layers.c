@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/models/dense_layers.h"
 #include "export/models/expert_layers.h"
+#include "export/models/granite_hybrid_config.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -106,26 +107,6 @@ static void read_window_pattern(const gb_config *text, const gb_dense_family *fa
     need_window(text, config);
 }
 
-/* Of Granite 4 only the models without mamba layers, which those are that the file does not list. */
-static void need_attention(const gb_config *text, const gb_dense_config *config) {
-    static const char KEY[] = "layer_types";
-    const size_t listed = gb_config_list_size(text, KEY);
-    if (listed != (size_t)config->layer_count)
-        gb_config_fail(text, KEY, listed == 0 ? GUMBEL_ERROR_UNSUPPORTED : GUMBEL_ERROR_FORMAT,
-                       "%zu layers, expected the %" PRId64
-                       " of num_hidden_layers; mamba layers are not supported in this version",
-                       listed, config->layer_count);
-    for (size_t i = 0; i < listed; i++) {
-        const char *name = gb_config_list_string(text, KEY, i);
-        if (strcmp(name, "attention") != 0 && strcmp(name, "full_attention") != 0)
-            gb_config_fail(
-                text, KEY, GUMBEL_ERROR_UNSUPPORTED,
-                "layer %zu is \"%s\", expected \"attention\"; mamba layers are not supported in this "
-                "version",
-                i, name);
-    }
-}
-
 static void read_windows(const gb_config *text, const gb_dense_family *family, gb_dense_config *config) {
     switch (family->windows) {
     case GB_NO_WINDOWS:
@@ -140,8 +121,8 @@ static void read_windows(const gb_config *text, const gb_dense_family *family, g
     case GB_WINDOWS_BY_PATTERN:
         read_window_pattern(text, family, config);
         break;
-    case GB_LISTED_ATTENTION:
-        need_attention(text, config);
+    case GB_LISTED_MIXERS:
+        gb_granite_layers_read(text, config);
         break;
     }
 }
@@ -207,7 +188,7 @@ static void choose_rope_layers(const gb_config *text, const gb_dense_family *fam
         config->layers[i].has_rope = interval == 0 || (i + 1) % interval != 0;
     if (fallback > 0 && gb_config_has(text, LIST))
         read_rope_list(text, LIST, config);
-    if (family->windows == GB_LISTED_ATTENTION)
+    if (family->windows == GB_LISTED_MIXERS)
         read_position_embedding(text, config);
 }
 

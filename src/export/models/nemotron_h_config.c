@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/models/nemotron_h_config.h"
+#include "export/models/step_limit.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -29,27 +30,13 @@ static void expect_one(const gb_config *root, const char *key) {
                        "groups of experts are not supported in this version; expected 1");
 }
 
-/* transformers clamps step sizes by time_step_min in this key's place, NVIDIA's own code and mlx-lm by the
- * key. */
-static void expect_no_clamp(const gb_config *root) {
-    static const char KEY[] = "time_step_limit";
-    const size_t count = gb_config_list_size(root, KEY);
-    if (count == 0)
-        return;
-    if (count != 2 || gb_config_list_number(root, KEY, 0, 0, INFINITY) > 0 ||
-        gb_config_list_number(root, KEY, 1, 0, INFINITY) < 1e30)
-        gb_config_fail(
-            root, KEY, GUMBEL_ERROR_UNSUPPORTED,
-            "step sizes that are clamped are not supported in this version; expected [0, Infinity]");
-}
-
 static void refuse_unsupported(const gb_config *root) {
     static const char *const biases[] = {"attention_bias", "mlp_bias", "mamba_proj_bias", "use_bias"};
     for (size_t i = 0; i < sizeof biases / sizeof *biases; i++)
         refuse_true(root, biases[i]);
     expect_text(root, "mlp_hidden_act", "relu2");
     expect_text(root, "mamba_hidden_act", "silu");
-    expect_no_clamp(root);
+    gb_refuse_clamped_steps(root);
     if (gb_config_optional_integer(root, "sliding_window", 0, 0, INT32_MAX) > 0)
         gb_config_fail(root, "sliding_window", GUMBEL_ERROR_UNSUPPORTED,
                        "is not supported in this version; expected null");

@@ -32,17 +32,23 @@ static const char *stacked(const gb_scope *scope, const gb_experts *experts, int
     return name;
 }
 
+/* The tensor that a constant is made of: other where the checkpoint has that. */
+static const char *whole(const gb_scope *scope, const char *name, const char *other) {
+    return other && gb_scope_has(scope, other) ? other : name;
+}
+
 /* Gate and up in one product; GB_NO_VALUE where the checkpoint has them in different formats. */
 static gb_ref gate_up(const gb_scope *scope, const gb_experts *experts, gb_ref x, gb_ref chosen,
                       int64_t hidden) {
     char gate[NAME], up[NAME];
     stacked(scope, experts, GATE, gate);
     stacked(scope, experts, UP, up);
+    const char *both = whole(scope, GATE_UP, experts->gate_up_tensor);
     const bool is_apart =
-        !gb_scope_has(scope, GATE_UP) && (gb_scope_has(scope, gate) || gb_scope_has(scope, up));
+        !gb_scope_has(scope, both) && (gb_scope_has(scope, gate) || gb_scope_has(scope, up));
     const int64_t dims[] = {experts->count, 2 * experts->inner, hidden};
     gb_ref weight = is_apart ? gb_expert_matrices(scope, GATE_UP, gate, up, dims)
-                             : gb_expert_matrices(scope, GATE_UP, GATE_UP, NULL, dims);
+                             : gb_expert_matrices(scope, GATE_UP, both, NULL, dims);
     return weight == GB_NO_VALUE ? GB_NO_VALUE : gb_multiply_experts(scope, x, weight, chosen);
 }
 
@@ -97,8 +103,9 @@ gb_ref gb_chosen_experts(const gb_scope *scope, const gb_experts *experts, gb_ro
     const int64_t dims[] = {experts->count, hidden, experts->inner};
     char name[NAME];
     stacked(scope, experts, STACKED_DOWN, name);
-    const bool is_stacked = !gb_scope_has(scope, DOWN) && gb_scope_has(scope, name);
-    gb_ref down = gb_expert_matrices(scope, DOWN, is_stacked ? name : DOWN, NULL, dims);
+    const char *tensor = whole(scope, DOWN, experts->down_tensor);
+    const bool is_stacked = !gb_scope_has(scope, tensor) && gb_scope_has(scope, name);
+    gb_ref down = gb_expert_matrices(scope, DOWN, is_stacked ? name : tensor, NULL, dims);
     y = gb_multiply_experts(scope, y, down, routes.experts);
     y = gb_add_expert_bias(scope, experts, GB_DOWN_PRODUCT, y, routes.experts);
     return gb_node2(scope, GB_OP_COMBINE_EXPERTS, y, routes.weights);

@@ -18,7 +18,9 @@ typedef struct gb_experts {
     bool has_biases;        /* of the router and the experts (expert_biases.h) */
     bool has_plain_weights; /* an expert's weight is its share of all; otherwise those chosen sum to 1 */
     const char *mlx_stack;  /* how mlx-lm names the experts' matrices: "switch_mlp." */
-    const char *router;     /* how the router is called; NULL: "gate." */
+    /* Tensors that may stand for experts.gate_up_proj and experts.down_proj; NULL: none do. */
+    const char *gate_up_tensor, *down_tensor;
+    const char *router; /* how the router is called; NULL: "gate." */
 } gb_experts;
 
 /* What a router chose: i32[M, choices], and f32[M, choices]. */
@@ -33,7 +35,8 @@ gb_routes gb_route(const gb_scope *scope, const gb_experts *experts, gb_ref logi
  * Weights of the scope: experts.gate_up_proj [count, 2 inner, K] (gate above up) and experts.down_proj
  * [count, K, inner]. Checkpoints have these as transformers does, under these names; or gate and up apart, as
  * mlx-lm does in switch_mlp.gate_proj and up_proj; or expert by expert, as experts.0.gate_proj. The graph is
- * the same, unless gate and up have different formats. */
+ * the same, unless gate and up have different formats. The first two may have other names
+ * (gate_up_tensor). */
 gb_ref gb_chosen_experts(const gb_scope *scope, const gb_experts *experts, gb_routes routes, gb_ref x);
 
 /* The same with a router of its own, gate.weight [count, K], plus the shared expert times a sigmoid:
