@@ -311,6 +311,48 @@ static void products_share_a_launch(void **state) {
     }
 }
 
+/* Matrices that do not lie alike are multiplied one by one: no kernel has both. */
+static void unlike_matrices_share_no_launch(void **state) {
+    (void)state;
+    enum { MATRICES = 2, INPUTS = 256 };
+    static const matrix_case of[][MATRICES] = {
+        {{{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32, 0}, 128, INPUTS, 128, false},
+         {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 0, 0}, 64, INPUTS, 128, true}},
+        {{{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 0, 0}, 64, INPUTS, 128, true},
+         {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 0, 0}, 21, INPUTS, 128, false}},
+        {{{GB_FORMAT_PROGRESSIVE, 5, false, 8, GB_F16, 32, 0}, 64, INPUTS, 128, false},
+         {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32, 0}, 128, INPUTS, 128, false}}};
+    uint64_t random = 9;
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        float *x = random_rows(1, INPUTS, &random);
+        gb_cuda_scratch scratch = {.wgmma_blocks = gb_cuda_wgmma_blocks()};
+        const gb_cuda_tensor from = device_tensor(GB_F32, x, 2, 1, INPUTS, 1);
+        matrix m[MATRICES];
+        gb_node nodes[MATRICES];
+        gb_cuda_tensor y[MATRICES];
+        gb_cuda_call calls[MATRICES];
+        const gb_cuda_call *parts[MATRICES];
+        for (size_t k = 0; k < MATRICES; k++) {
+            m[k] = new_matrix(&of[i][k], 1, &random);
+            nodes[k] = node_of(&m[k], GB_OP_LINEAR);
+            y[k] = device_tensor(GB_F32, NULL, 2, 1, of[i][k].outputs, 1);
+            calls[k] = (gb_cuda_call){.node = &nodes[k],
+                                      .operands = {&from, &m[k].tensor},
+                                      .results = {&y[k]},
+                                      .scratch = &scratch};
+            parts[k] = &calls[k];
+        }
+        const gb_cuda_problem problem = {.parts = parts, .count = MATRICES};
+        assert_null(gb_cuda_choose_from(&gb_cuda_linear_kernels, &problem));
+        for (size_t k = 0; k < MATRICES; k++) {
+            free_on_device(&y[k]);
+            free_matrix(&m[k]);
+        }
+        free_on_device(&from);
+        free(x);
+    }
+}
+
 /* ---- With norms ---------------------------------------------------------------------------------------- */
 
 enum { NORM_MATRICES = 2, NORM_OUTPUTS = 256, MOST_NORM_INPUTS = 6272 };
@@ -440,6 +482,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_have_the_definitions_bits),
         cmocka_unit_test(products_share_a_launch),
+        cmocka_unit_test(unlike_matrices_share_no_launch),
         cmocka_unit_test(experts_have_the_definitions_bits),
         cmocka_unit_test(norms_share_the_launch_of_their_products),
     };

@@ -100,6 +100,8 @@ static gb_cuda_tensor *norm(chain *c, gb_cuda_tensor *x, bool has_weight) {
         (gb_attribute){GB_ATTRIBUTE_EPSILON, GB_ATTRIBUTE_FLOAT, {.f = 1e-6}};
     node->attributes[node->attribute_count++] =
         (gb_attribute){GB_ATTRIBUTE_WEIGHT_OFFSET, GB_ATTRIBUTE_FLOAT, {.f = 1}};
+    node->attributes[node->attribute_count++] =
+        (gb_attribute){GB_ATTRIBUTE_SCALE, GB_ATTRIBUTE_FLOAT, {.f = has_weight ? 1 : 0.375}};
     return result;
 }
 

@@ -37,6 +37,8 @@ static const program_case programs[] = {
     {"nemotron.json", NULL, "none", 2e-4},
     /* Matrices and experts whose last tiles are filled with zeros; products have the CPU's bits. */
     {"gpt_oss_wide.json", "int4", NULL, 2e-4},
+    /* Queries in 4 bits beside keys and values in 8, experts of both. */
+    {"gpt_oss_wide.json", "sensitive", NULL, 2e-4},
     {"small_groups.json", "int4-affine", "none", 0.03},
     {"qwen_groups.json", "int4-affine", "none", 0.03},
     /* Norms and a router are one launch, experts two. Prompts' inputs are not in 8 bits here.

@@ -75,10 +75,10 @@ static void layers_are_few_steps(void **unused) {
     ASSERT_STEPS("../export/agreement/qwen3_experts.json", take_all, "embedding", "norm_linears", "heads",
                  "attention", "linear", "norm_linears", "experts", "norm_linears");
     ASSERT_STEPS("../export/agreement/gemma_experts.json", take_all, "embedding", "norm_linears", "heads",
-                 "attention", "linear", "norm_linears", "gated", "linear", "norms", "rows", "linear", "rows",
+                 "attention", "linear", "norm_linears", "gated", "linear", "norms", "norm_linears", "norms",
                  "experts", "norms");
-    ASSERT_STEPS("biases.json", take_all, "embedding", "norm_linears", "rows", "heads", "attention", "linear",
-                 "norm_linears", "gated", "linear", "norm_linears", "rows");
+    ASSERT_STEPS("biases.json", take_all, "embedding", "norm_linears", "heads", "attention", "linear",
+                 "norm_linears", "gated", "linear", "norm_linears", "heads");
     ASSERT_STEPS("small.json", take_patterns, "embedding", "norms", "linear", "linear", "linear", "heads",
                  "attention", "linear", "norms", "linear", "linear", "gated", "linear", "norms");
 }
@@ -183,6 +183,39 @@ static void near_misses_are_not_matched(void **unused) {
         assert_true(seen >> kind & 1u);
 }
 
+/* gpt-oss' biases are parts of its heads and experts. */
+static void biases_are_parts(void **unused) {
+    (void)unused;
+    gb_program *program = read_program("gpt_oss.json");
+    gb_plan *plan = new_plan(program, take_patterns);
+    const gb_node *const *experts = find_step(plan, GB_FUSED_EXPERTS)->fused->nodes,
+                         *const *heads = find_step(plan, GB_FUSED_HEADS)->fused->nodes;
+    static const uint32_t of_experts[] = {GB_EXPERTS_GATE_BIASED, GB_EXPERTS_UP_BIASED,
+                                          GB_EXPERTS_DOWN_BIASED},
+                          of_heads[] = {GB_HEADS_QUERY_BIASED, GB_HEADS_KEY_BIASED, GB_HEADS_VALUE_BIASED};
+    for (size_t i = 0; i < sizeof of_experts / sizeof *of_experts; i++) {
+        assert_non_null(experts[of_experts[i]]);
+        assert_non_null(heads[of_heads[i]]);
+    }
+    gb_plan_destroy(plan);
+    gb_program_destroy(program);
+}
+
+/* Gemma 4 normalizes a sum for its MLP, its router and its experts: the norms that are not behind it in one
+ * step are steps of that kind alone. */
+static void norms_of_one_sum_are_norms(void **unused) {
+    (void)unused;
+    gb_program *program = read_program("../export/agreement/gemma_experts.json");
+    gb_plan *plan = new_plan(program, take_patterns);
+    for (uint32_t s = 0; s < plan->step_count; s++) {
+        const gb_node *node = plan->steps[s].node;
+        if (plan->steps[s].kind == GB_STEP_NODE && node->op == GB_OP_RMS_NORM)
+            assert_true(program->values[node->results[0]].type.shape.rank > 2);
+    }
+    gb_plan_destroy(plan);
+    gb_program_destroy(program);
+}
+
 /* An edge, an attribute, or an order that is not the pattern's; each of the last step of that kind. */
 typedef struct change {
     gb_fused_kind kind;
@@ -265,7 +298,8 @@ static void what_is_not_taken_stays(void **unused) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(layers_are_few_steps),        cmocka_unit_test(operands_have_names),
-        cmocka_unit_test(near_misses_are_not_matched), cmocka_unit_test(changes_are_not_matched),
+        cmocka_unit_test(near_misses_are_not_matched), cmocka_unit_test(biases_are_parts),
+        cmocka_unit_test(norms_of_one_sum_are_norms),  cmocka_unit_test(changes_are_not_matched),
         cmocka_unit_test(what_is_not_taken_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -51,7 +51,8 @@ static uint32_t block_rows(const gb_format *format, const int64_t *activations, 
 static void inputs_that_are_rounded_alike(void **state) {
     (void)state;
     static const gb_format exact = {GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32, 0},
-                           affine = {GB_FORMAT_ONE_LEVEL, 4, false, 0, GB_F16, 32, 0};
+                           affine = {GB_FORMAT_ONE_LEVEL, 4, false, 0, GB_F16, 32, 0},
+                           row = {GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 0, 0};
     static const struct {
         const gb_format *format;
         int64_t activations[PRODUCTS];
@@ -59,6 +60,8 @@ static void inputs_that_are_rounded_alike(void **state) {
     } cases[] = {
         {&exact, {GB_ACTIVATION_INT8_PER_TOKEN, GB_ACTIVATION_INT8_PER_TOKEN}, 2, GB_TILE_ROWS},
         {&exact, {GB_ACTIVATION_INT8_PER_TOKEN, 0}, 2, 0},
+        {&row, {GB_ACTIVATION_INT8_PER_TOKEN, GB_ACTIVATION_INT8_PER_TOKEN}, 2, GB_FRAGMENT_ROWS},
+        {&row, {GB_ACTIVATION_INT8_PER_TOKEN, 0}, 2, 0},
         {&exact, {0, GB_ACTIVATION_INT8_PER_TOKEN}, 2, 0},
         {&affine,
          {GB_ACTIVATION_INT8_PER_GROUP, GB_ACTIVATION_INT8_PER_GROUP, GB_ACTIVATION_INT8_PER_GROUP},

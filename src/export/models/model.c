@@ -43,7 +43,8 @@ gumbel_status gb_model_find(const gb_config *config, const gb_model **model, gum
     }
     char known[512] = "";
     for (size_t i = 0; i < MODEL_COUNT; i++) {
-        const bool is_listed = i > 0 && MODELS[i]->wrapper == MODELS[i - 1]->wrapper;
+        const char *before = i > 0 ? MODELS[i - 1]->wrapper : NULL;
+        const bool is_listed = before && MODELS[i]->wrapper && strcmp(MODELS[i]->wrapper, before) == 0;
         list(known, sizeof known, is_listed ? NULL : MODELS[i]->wrapper);
         list(known, sizeof known, MODELS[i]->text);
     }

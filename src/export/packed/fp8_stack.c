@@ -28,7 +28,8 @@ static int64_t rows_of_block(const char *name, int64_t rows, int64_t block, int6
         block = rows;
     if (count == 1 && block >= rows)
         return rows;
-    if (is_both && count == 2 && rows % 2 == 0 && rows / 2 <= block)
+    const bool is_cut = count == blocks_of(rows, block) && rows % block != 0;
+    if (is_both && count == 2 && rows % 2 == 0 && rows / 2 <= block && !is_cut)
         return rows / 2;
     return count == blocks_of(rows, block) && (!is_both || rows % block == 0) ? block : 0;
 }

@@ -38,8 +38,7 @@
 
 #define OTHERS(keys) RULES KEEP EMBEDDING RULE("*", keys) "}" END
 
-/* All of a sequence's tokens are attended to through them, and they are small. CUDA multiplies 8 bits slowly,
- * so that they are no part of int4. */
+/* All of a sequence's tokens are attended to through them, and they are small. */
 #define KEYS_VALUES ROWS8("*.k_proj.weight") ROWS8("*.v_proj.weight")
 
 static const char *const RECIPES[] = {

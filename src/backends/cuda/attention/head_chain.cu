@@ -209,11 +209,12 @@ static bool keeps_last(const gb_cuda_problem *problem, const head_calls &calls) 
     return true;
 }
 
-/* Whether kernels have its ops: a bias is of all that is sliced, and stored as the rows that it is added to.
- */
-static bool is_supported(const gb_cuda_problem *problem, const head_calls &calls) {
-    return !(calls.biased && calls.slice) && !(calls.biased && calls.biased->epilogue) &&
-           keeps_last(problem, calls);
+/* Whether kernels have its ops: heads have that size, and a bias is of all that is sliced, and stored as the
+ * rows that it is added to. */
+static bool is_supported(const gb_cuda_problem *problem, const head_calls &calls, unsigned size) {
+    const gb_cuda_call *last = calls.last();
+    return (!last || row_width(last->results[0]) % size == 0) && !(calls.biased && calls.slice) &&
+           !(calls.biased && calls.biased->epilogue) && keeps_last(problem, calls);
 }
 
 template <int EACH, int PAIR>
@@ -267,13 +268,14 @@ static head_launch launch_of(const gb_cuda_problem *problem, const head_chain &c
 }
 
 bool gb_cuda_supports_heads(const gb_cuda_problem *problem) {
-    if (size_of_heads(problem) == 0)
+    const unsigned size = size_of_heads(problem);
+    if (size == 0)
         return false;
     const head_chain c = chain_of(problem);
     gb_dtype dtype;
     return c.pairs <= MOST_PAIRS && find_dtype(c, &dtype) && launch_of(problem, c) &&
-           is_supported(problem, queries_of(problem)) && is_supported(problem, keys_of(problem)) &&
-           is_supported(problem, values_of(problem));
+           is_supported(problem, queries_of(problem), size) &&
+           is_supported(problem, keys_of(problem), size) && is_supported(problem, values_of(problem), size);
 }
 
 void gb_cuda_head_chain(const gb_cuda_problem *problem) {

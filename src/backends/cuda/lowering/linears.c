@@ -36,7 +36,7 @@ static bool supports_gemv_int8(const gb_cuda_problem *problem) {
     return gb_cuda_has_few_rows(problem->parts[0]) && supports_wgmma_int8(problem);
 }
 static bool supports_int8(const gb_cuda_problem *problem) {
-    return supports_all(problem, gb_cuda_supports_int8, shares_int8_rows);
+    return supports_all(problem, gb_cuda_supports_canonical_int8, shares_int8_rows);
 }
 
 /* A launch each, of one rounded input. */

@@ -48,10 +48,12 @@ enum {
 bool gb_cuda_supports_gemv_int8_row(const gb_cuda_problem *problem);
 void gb_cuda_gemv_int8_row(const gb_cuda_problem *problem);
 bool gb_cuda_supports_int8(const gb_cuda_call *call);
+/* Not of packed matrices, which have other kernels: gemm_int8.cu reads rows as they are. */
+bool gb_cuda_supports_canonical_int8(const gb_cuda_call *call);
 void gb_cuda_gemm_int8(const gb_cuda_call *call);
 bool gb_cuda_supports_mma_int8(const gb_cuda_call *call);
-bool gb_cuda_is_in_int8_tiles(
-    const gb_cuda_call *call); /* as all but gemm_mma_int8.cu want packed matrices */
+/* In tiles, as all of these kernels but gemm_mma_int8.cu want packed matrices. */
+bool gb_cuda_is_in_int8_tiles(const gb_cuda_call *call);
 void gb_cuda_gemm_mma_int8(const gb_cuda_problem *problem);
 void gb_cuda_gemv_int8(const gb_cuda_problem *problem);
 bool gb_cuda_supports_wgmma_int8(const gb_cuda_call *call);
@@ -63,7 +65,8 @@ uint64_t gb_cuda_gemm_wgmma_int8_scratch(const gb_cuda_problem *problem);
 uint32_t gb_cuda_wgmma_blocks(void);
 
 /* Whether wgmma computes a call with that weight (NULL: none): its tokens are prompts', the device has it,
- * and the weight is packed with codes of 4 or 8 bits or a large bfloat16 matrix. */
+ * and the weight is a large bfloat16 matrix, or packed with codes of 4 or 8 bits, scales of groups, and
+ * columns that 64 divides. */
 bool gb_cuda_supports_wgmma(const gb_cuda_call *call, const gb_cuda_tensor *weight);
 
 /* gemm_wgmma_bf16.cu: whether a weight is one for its kernel. */

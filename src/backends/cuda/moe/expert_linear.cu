@@ -60,7 +60,7 @@ static uint64_t list_bytes(const gb_cuda_call *call) {
 /* ---- Inputs in 8 bits per row -------------------------------------------------------------------------- */
 
 static bool supports_int8(const gb_cuda_problem *problem) {
-    return gb_cuda_supports_int8(problem->parts[0]);
+    return gb_cuda_supports_canonical_int8(problem->parts[0]);
 }
 static void describe_int8(const gb_cuda_problem *problem) {
     gb_cuda_int8_product(problem->parts[0], single_pairs_of(problem->parts[0]));

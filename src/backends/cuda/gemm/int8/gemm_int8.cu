@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Products of rows in 8 bits with integer weights of any format (gemm/int8/rows.cuh), on any device. A warp
- * has one output of a few rows.
+ * Products of rows in 8 bits with integer weights of any format (gemm/int8/rows.cuh), canonical or in tiles,
+ * on any device. A warp has one output of a few rows.
  */
 #include "backends/cuda/gemm/codes.cuh"
 #include "backends/cuda/gemm/int8/rows.cuh"
@@ -83,6 +83,10 @@ bool gb_cuda_supports_int8(const gb_cuda_call *call) {
     const gb_cuda_tensor *weight = call->operands[1];
     return call->node && gb_cuda_is_int8_per_token(call->node) && weight->dtype == GB_QUANTIZED &&
            gb_format_is_integer(&weight->format);
+}
+
+bool gb_cuda_supports_canonical_int8(const gb_cuda_call *call) {
+    return gb_cuda_supports_int8(call) && !call->operands[1]->is_packed;
 }
 
 void gb_cuda_int8_product(const gb_cuda_call *call, const row_lists &lists) {

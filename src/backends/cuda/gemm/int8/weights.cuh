@@ -26,7 +26,7 @@ enum {
     INT8_RAISED_BY = 128,
 };
 
-/* One matrix of a launch. */
+/* One matrix of a launch, in tiles; one of 8-bit codes is in fragments (mma_int8.cuh). */
 struct int8_matrix {
     const uint8_t *codes;       /* [tiles, blocks, INT8_CODE_BYTES] */
     const uint8_t *groups;      /* [tiles, blocks, the bytes of the groups] */
