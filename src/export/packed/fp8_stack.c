@@ -20,16 +20,15 @@ static int64_t blocks_of(int64_t size, int64_t block) {
     return size / block + (size % block != 0);
 }
 
-/* The rows of a block, from how many there are; 0 where that does not tell. Which of both a block is cut off
- * at, gate or up, no shape could say. */
+/* The rows of a block, from how many there are; 0 where that does not tell. Two are gate's and up's, as
+ * transformers takes them; which of both others are cut off at, no shape could say. */
 static int64_t rows_of_block(const char *name, int64_t rows, int64_t block, int64_t count) {
     const bool is_both = has_gate_and_up(name);
     if (block == 0)
         block = rows;
     if (count == 1 && block >= rows)
         return rows;
-    const bool is_cut = count == blocks_of(rows, block) && rows % block != 0;
-    if (is_both && count == 2 && rows % 2 == 0 && rows / 2 <= block && !is_cut)
+    if (is_both && count == 2 && rows % 2 == 0 && rows / 2 <= block)
         return rows / 2;
     return count == blocks_of(rows, block) && (!is_both || rows % block == 0) ? block : 0;
 }
