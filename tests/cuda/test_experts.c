@@ -165,7 +165,17 @@ static void chooses_the_largest(void **state) {
 /* ---- All steps ----------------------------------------------------------------------------------------- */
 
 /* What differs from Qwen3.5's: a shared expert or the residual that a model lacks, and what others have. */
-enum { NOT_SHARED = 1, NO_RESIDUAL = 2, SCALED = 4, GELU = 8, NOT_ROTATED = 16, CLAMPED = 32, BIASED = 64 };
+enum {
+    NOT_SHARED = 1,
+    NO_RESIDUAL = 2,
+    SCALED = 4,
+    GELU = 8,
+    NOT_ROTATED = 16,
+    CLAMPED = 32,
+    BIASED_INNER = 64,
+    BIASED_DOWN = 128,
+    BIASED = BIASED_INNER | BIASED_DOWN
+};
 
 /* An expert of more inner values has several warps in the second launch, of one token. */
 enum { MOST_NARROW = 1024 };
@@ -229,6 +239,8 @@ static const mixture exact_mixtures[] = {
     {&exact_64, &exact_64, 5, 2, 128, 704, NOT_SHARED},
     {&exact_32, &exact_64, 5, 2, 160, 192, NOT_SHARED | CLAMPED},
     {&exact_64, &exact_32, 9, 8, 128, 160, NOT_SHARED | CLAMPED | BIASED},
+    {&exact_64, &exact_64, 3, 2, 128, 128, NOT_SHARED | CLAMPED | BIASED_INNER},
+    {&exact_64, &exact_64, 3, 2, 128, 128, NOT_SHARED | CLAMPED | BIASED_DOWN},
     /* Wide experts; the last one is gpt-oss'. */
     {&exact_32, &exact_32, 5, 4, 320, 1056, NOT_SHARED | CLAMPED | BIASED},
     {&exact_128, &exact_128, 3, 2, 384, 3072, NOT_SHARED},
@@ -246,8 +258,10 @@ static bool has_part(const mixture *c, int part) {
         return (c->traits & SCALED) != 0;
     if (part == GB_EXPERTS_RESULT)
         return !(c->traits & NO_RESIDUAL);
-    if (part == GB_EXPERTS_GATE_BIASED || part == GB_EXPERTS_UP_BIASED || part == GB_EXPERTS_DOWN_BIASED)
-        return (c->traits & BIASED) != 0;
+    if (part == GB_EXPERTS_GATE_BIASED || part == GB_EXPERTS_UP_BIASED)
+        return (c->traits & BIASED_INNER) != 0;
+    if (part == GB_EXPERTS_DOWN_BIASED)
+        return (c->traits & BIASED_DOWN) != 0;
     if (part == GB_EXPERTS_ACTIVATION)
         return !(c->traits & CLAMPED);
     const bool is_shared = part == GB_EXPERTS_SHARED_GATE || part == GB_EXPERTS_SHARED_UP ||
@@ -492,7 +506,7 @@ static bool mix(const mixture *c, const inputs *in, size_t first, size_t tokens,
     plain.rank = scales.rank = 3;
     plain.dims[2] = scales.dims[2] = 1;
     scaled.rank = 2;
-    const bool is_biased = (c->traits & BIASED) != 0;
+    const bool is_biased = (c->traits & BIASED_INNER) != 0, has_down_bias = (c->traits & BIASED_DOWN) != 0;
     const int gate = is_biased             ? GB_EXPERTS_GATE_BIASED
                      : c->traits & CLAMPED ? GB_EXPERTS_GATE
                                            : GB_EXPERTS_ACTIVATION;
@@ -510,7 +524,7 @@ static bool mix(const mixture *c, const inputs *in, size_t first, size_t tokens,
         [GB_EXPERTS_INNER] = {&r[gate], &r[is_biased ? GB_EXPERTS_UP_BIASED : GB_EXPERTS_UP]},
         [GB_EXPERTS_DOWN] = {&r[GB_EXPERTS_INNER], &in->down, &r[GB_EXPERTS_ROUTE]},
         [GB_EXPERTS_DOWN_BIASED] = {&r[GB_EXPERTS_DOWN], &in->down_bias, &r[GB_EXPERTS_ROUTE]},
-        [GB_EXPERTS_COMBINE] = {&r[is_biased ? GB_EXPERTS_DOWN_BIASED : GB_EXPERTS_DOWN],
+        [GB_EXPERTS_COMBINE] = {&r[has_down_bias ? GB_EXPERTS_DOWN_BIASED : GB_EXPERTS_DOWN],
                                 has_part(c, GB_EXPERTS_WEIGHTS) ? &scaled : &weights},
         [GB_EXPERTS_SHARED_ACTIVATION] = {&r[GB_EXPERTS_SHARED_GATE]},
         [GB_EXPERTS_SHARED_INNER] = {&r[GB_EXPERTS_SHARED_ACTIVATION], &r[GB_EXPERTS_SHARED_UP]},
@@ -532,7 +546,7 @@ static bool mix(const mixture *c, const inputs *in, size_t first, size_t tokens,
         [GB_EXPERTS_SCALES] = has_part(c, GB_EXPERTS_WEIGHTS) ? &scales : NULL,
         [GB_EXPERTS_GATE_BIAS] = is_biased ? &in->gate_bias : NULL,
         [GB_EXPERTS_UP_BIAS] = is_biased ? &in->up_bias : NULL,
-        [GB_EXPERTS_DOWN_BIAS] = is_biased ? &in->down_bias : NULL,
+        [GB_EXPERTS_DOWN_BIAS] = has_down_bias ? &in->down_bias : NULL,
         [GB_EXPERTS_X] = &x,
         [GB_EXPERTS_LOGITS] = &logits,
         [GB_EXPERTS_SHARED_LOGIT] = is_shared ? &shared_logit : NULL,

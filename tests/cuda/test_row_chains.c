@@ -649,8 +649,8 @@ static outcome fetch_outcome(const chain *c, size_t prepared_bytes) {
 /* How the calls are launched. */
 typedef enum way { ONE_BY_ONE, AS_ROWS, AS_STEP } way;
 
-/* As its own kind of step: calls by part. */
-static void launch_step(const chain *c) {
+/* As its own kind of step, if its kernels have it: calls by part. */
+static bool launch_step(const chain *c) {
     const gb_cuda_call *parts[GB_MAX_FUSED_NODES] = {NULL};
     gb_cuda_problem problem = {.operands = c->operands, .parts = parts};
     for (uint32_t p = 0; p < GB_MAX_FUSED_NODES; p++) {
@@ -660,7 +660,7 @@ static void launch_step(const chain *c) {
         problem.live |= (c->live >> (c->parts[p] - 1) & 1u) << p;
         problem.count = p + 1;
     }
-    assert_true(launch_fused(c->kind, &problem));
+    return launch_fused(c->kind, &problem);
 }
 
 /* list: room for the calls. */
@@ -674,7 +674,7 @@ static void launch_chain(const chain *c, way how) {
     const gb_cuda_call *list[MOST_CALLS];
     const gb_cuda_problem rows = problem_of_rows(c, list);
     if (how == AS_STEP && c->kind != GB_FUSED_ROWS)
-        launch_step(c);
+        assert_true(launch_step(c));
     else if (how != ONE_BY_ONE)
         assert_true(launch_fused(GB_FUSED_ROWS, &rows));
     else
@@ -724,6 +724,21 @@ static void same_bits_as_alone(void **unused) {
     }
 }
 
+/* Values of another size than queries and keys have their bias by themselves. */
+static void heads_have_one_size(void **unused) {
+    (void)unused;
+    chain c = {.rows = 2, .weights = GB_F32, .random = 12};
+    const rotary r = make_rotary(&c, 64, 64);
+    c.kind = GB_FUSED_HEADS;
+    gb_cuda_tensor *x = as_operand(&c, GB_HEADS_QUERY, rows_of(&c, 2, 128));
+    keep(&c, as_part(&c, GB_HEADS_QUERY_TURN, rotate(&c, &r, x)));
+    x = as_operand(&c, GB_HEADS_KEY, rows_of(&c, 1, 128));
+    keep(&c, as_part(&c, GB_HEADS_KEY_TURN, rotate(&c, &r, x)));
+    keep(&c, biased_tensor(&c, GB_HEADS_VALUE_BIASED, as_operand(&c, GB_HEADS_VALUE, rows_of(&c, 1, 64))));
+    assert_false(launch_step(&c));
+    free_chain(&c);
+}
+
 static void elements_stay_in_registers(void **unused) {
     (void)unused;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -744,6 +759,7 @@ static void elements_stay_in_registers(void **unused) {
 int main(void) {
     need_device();
     const struct CMUnitTest tests[] = {cmocka_unit_test(same_bits_as_alone),
+                                       cmocka_unit_test(heads_have_one_size),
                                        cmocka_unit_test(elements_stay_in_registers)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
