@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Judges the instances of a corpus of JSON Schemas, and times masks, beside llguidance and xgrammar.
 
-    schemas.py GRAMMAR_MASKS FOLDER [--gguf FILE | --size N] [--every N] [--engines NAME,...] [--list]
+    schemas.py GRAMMAR_MASKS FOLDER [--draft URI] [--gguf FILE | --size N] [--every N] [--engines NAME,...] [--list]
 
 GRAMMAR_MASKS is the program of tests/oracle/grammar_masks.c. FOLDER has files with a "schema" and "tests", each with
-"data" and "valid", as maskbench/data of guidance-ai/jsonschemabench does. The vocabulary is that of a GGUF file or a
+"data" and "valid", as maskbench/data of guidance-ai/jsonschemabench does, or lists of such, as a draft's folder of
+JSON-Schema-Test-Suite; --draft is the "$schema" of those that have none. The vocabulary is that of a GGUF file or a
 synthetic one. Each schema is compiled by one engine after the other; then each follows all its instances token by
 token, asking for a mask before each. A schema is passed where all its instances are judged rightly. Times until the
 first mask are in milliseconds, of other masks in microseconds. Needs numpy, and llguidance, xgrammar and gguf for what
@@ -129,6 +130,18 @@ def answer_of(vocabulary, value):
     return vocabulary(text) + [vocabulary.eos_token_id]
 
 
+def cases_of(path, draft):
+    """The name, schema and tests of each case of a file."""
+    content = json.loads(path.read_text())
+    for case in content if isinstance(content, list) else [content]:
+        name, schema = path.stem, case["schema"]
+        if isinstance(content, list):
+            name += f": {case['description']}"
+        if draft and isinstance(schema, dict) and "$schema" not in schema:
+            schema = {"$schema": draft} | schema
+        yield name, schema, case["tests"]
+
+
 class Results:
     def __init__(self):
         self.passed, self.refused, self.rejected, self.accepted = 0, [], [], []
@@ -178,6 +191,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
     parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--draft")
     parser.add_argument("--gguf")
     parser.add_argument("--size", type=int, default=131072)
     parser.add_argument("--every", type=int, default=1, help="only each N-th schema")
@@ -185,19 +199,19 @@ def main():
     parser.add_argument("--list", action="store_true", help="names what is refused or judged wrongly")
     options = parser.parse_args()
     vocabulary = grammar_vocabulary.of_gguf(options.gguf) if options.gguf else grammar_vocabulary.synthetic(options.size)
-    tokens, files = LongestTokens(vocabulary), sorted(options.folder.glob("*.json"))[::options.every]
+    tokens, files = LongestTokens(vocabulary), sorted(options.folder.glob("*.json"))
+    cases = [case for path in files for case in cases_of(path, options.draft)][::options.every]
     results = {name: Results() for name in options.engines.split(",")}
     with tempfile.NamedTemporaryFile() as file:
         engines = {name: open_engine(name, tokens, options.program, file.name) for name in results}
-        for path in files:
-            case = json.loads(path.read_text())
-            tests = [(answer_of(tokens, test["data"]), test["valid"]) for test in case["tests"]]
+        for case, schema, tests in cases:
+            answers = [(answer_of(tokens, test["data"]), test["valid"]) for test in tests]
             for name, engine in engines.items():
-                results[name].judge(engine, path.stem, case["schema"], tests)
-    print(f"{len(files)} schemas, {len(vocabulary.tokens)} tokens\n{'':12} passed       % refused "
+                results[name].judge(engine, case, schema, answers)
+    print(f"{len(cases)} schemas, {len(vocabulary.tokens)} tokens\n{'':12} passed       % refused "
           f"val.rej. inv.acc. | first: p50      p99 |     mask    99 %   99.9 %")
     for name, result in results.items():
-        print(result.line(name, len(files)))
+        print(result.line(name, len(cases)))
         for kind in ("refused", "rejected", "accepted") if options.list else ():
             print(*(f"  {kind} {item}" for item in getattr(result, kind)), sep="\n")
 

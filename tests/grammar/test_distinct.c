@@ -234,6 +234,8 @@ static void test_masks(void **state) {
     } cases[] = {{"\"[^\"\\\\\\x00-\\x1F]*\"", ",", 0, GB_NO_END, false},
                  {"[a-c]+", ",", 0, GB_NO_END, false},
                  {"[a-c]+", ",", 3, 9, false},
+                 {"[a-c]+", ",", 0, 400, false},
+                 {"[a-c]+", ",", 400, 900, false},
                  {"[ab]+", "c", 0, GB_NO_END, false},
                  {"[ab]+", "c", 3, 9, false},
                  {"\"[ab]*\"", ",", 2, GB_NO_END, false},

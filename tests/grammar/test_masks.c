@@ -6,6 +6,7 @@
 #include "grammar/gbnf/gbnf.h"
 #include "grammar/match/matcher.h"
 #include "grammar/regex/regex.h"
+#include "matching.h"
 #include "random_expression.h"
 #include "small_vocabulary.h"
 #include "support/assertions.h"
@@ -180,8 +181,11 @@ static void test_grammars(void **state) {
         "root ::= value\nvalue ::= \"{\" (pair (\",\" \" \"? pair)*)? \"}\" | \"[\" (value (\", \" value)*)? "
         "\"]\" | text | "
         "[0-9]{1,20}\npair ::= text \":\" \" \"? value\ntext ::= \"\\\"\" [^\"\\\\\\x00-\\x1F]* \"\\\"\"",
-        "root ::= \"a\" <[330]> .{0,5} <[331]> | \"b\" !<[330]>+ <[330]>", "root ::= <[330]>* \"the\"?",
-        "root ::= (\"<b>\" root \"</b>\" | [^<])*"};
+        "root ::= \"a\" <[330]> .{0,5} <[331]> | \"b\" !<[330]>+ <[330]>",
+        "root ::= <[330]>* \"the\"?",
+        "root ::= (\"<b>\" root \"</b>\" | [^<])*",
+        "root ::= \"a\" root \"b\" | \"a\" root \"c\" | \"a\" (root | part) \"ab\"? \"a\" | [ab]{2,400}\n"
+        "part ::= \"b\" part \"b\" | \"b\" root{3,500} \"a\" | \"c\""};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         gb_expressions *expressions = gb_expressions_create();
         gb_expression root;
@@ -353,6 +357,28 @@ static void test_ambiguous(void **state) {
     gb_grammar_destroy(grammar);
 }
 
+/* Parts that stand in each of several ways to read the text are read once: their ways do not multiply. */
+static void test_nested_ways(void **state) {
+    (void)state;
+    enum { DEPTH = 40 };
+    static const char text[] =
+        "root ::= \"a\" root? \"a\" | \"a\" root? \"b\" | \"a\" root? \"c\" | \"a\" root? \"ab\"";
+    gb_expressions *expressions = gb_expressions_create();
+    gb_expression root;
+    uint32_t words[WORDS], allowed[VOCABULARY_SIZE];
+    assert_ok(gb_read_gbnf(expressions, text, strlen(text), NULL, &root, NULL), NULL);
+    gb_grammar *grammar = compile_and_free(expressions, root);
+    gb_matcher *matcher = matcher_of(grammar, 0);
+    for (int i = 0; i < DEPTH; i++)
+        assert_true(gb_matcher_accept_byte(matcher, 'a'));
+    assert_true(check_mask(matcher, words, allowed) > 3);
+    for (int i = 0; i < DEPTH; i++)
+        assert_true(gb_matcher_accept_byte(matcher, i % 2 ? 'b' : 'c'));
+    assert_true(gb_matcher_may_end(matcher));
+    gb_matcher_destroy(matcher);
+    gb_grammar_destroy(grammar);
+}
+
 /* A mask that costs more than it may is refused, and the matcher stays usable. */
 static void test_too_much_work(void **state) {
     (void)state;
@@ -383,6 +409,7 @@ int main(void) {
                                        cmocka_unit_test(test_where),
                                        cmocka_unit_test(test_bad_end_token),
                                        cmocka_unit_test(test_ambiguous),
+                                       cmocka_unit_test(test_nested_ways),
                                        cmocka_unit_test(test_too_much_work)};
     return cmocka_run_group_tests(tests, make_vocabulary, free_vocabulary);
 }

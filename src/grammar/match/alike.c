@@ -22,20 +22,20 @@ void gb_alike_begin(gb_alike *alike, const gb_token_trie *trie) {
 
 void gb_alike_forget(gb_alike *alike) {
     if (alike->frame_count)
-        memset(alike->frames, 0, alike->frame_count * sizeof *alike->frames);
+        memset(alike->walk.done, 0, alike->frame_count * sizeof *alike->walk.done);
     if (alike->configuration_count)
         memset(alike->of_configuration, 0, alike->configuration_count * sizeof *alike->of_configuration);
 }
 
 void gb_alike_free(gb_alike *alike) {
-    gb_free(alike->frames);
+    gb_free(alike->walk.done);
     gb_free(alike->of_configuration);
-    gb_free(alike->path);
+    gb_free(alike->walk.path);
     *alike = (gb_alike){0};
 }
 
 size_t gb_alike_bytes(const gb_alike *alike) {
-    return (alike->frame_count + alike->configuration_count + alike->path_capacity) * sizeof(uint32_t);
+    return (alike->frame_count + alike->configuration_count + alike->walk.path_capacity) * sizeof(uint32_t);
 }
 
 /* Makes room up to an index; what is new is 0. */
@@ -56,12 +56,6 @@ static uint32_t alike_count(const gb_count *part, uint32_t count, uint32_t longe
     return part->most != GB_NO_END && reach + part->above <= part->most ? GB_FAR_WITHIN : count;
 }
 
-static gb_frame frame_at(const gb_configurations *configurations, uint32_t number) {
-    gb_frame frame;
-    memcpy(&frame, gb_interned(&configurations->closure.frames, number), sizeof frame);
-    return frame;
-}
-
 /* What an item was is forgotten but for what the item may not become: so all that differ already are one. */
 static gb_frame forget_text(gb_configurations *configurations, gb_frame frame, uint32_t longest) {
     gb_closure *closure = &configurations->closure;
@@ -70,42 +64,57 @@ static gb_frame forget_text(gb_configurations *configurations, gb_frame frame, u
     return gb_forget_text(closure, frame, alike_count(&items, gb_distinct_count(closure, frame), longest));
 }
 
-/* Finds the frame that stands for one whose parent has one. */
-static void find_one(gb_alike *alike, gb_configurations *configurations, uint32_t number) {
-    const gb_automaton *automaton = configurations->closure.automaton;
-    gb_frame frame = frame_at(configurations, number);
-    frame.parent = alike->frames[frame.parent];
-    if (gb_is_counted(&frame))
-        frame.value = alike_count(&automaton->counts[frame.part], frame.value, alike->longest);
-    if (gb_is_distinct(&frame))
-        frame = forget_text(configurations, frame, alike->longest);
-    alike->frames[number] = gb_frame_number(&configurations->closure, frame);
+typedef struct finder {
+    gb_alike *alike;
+    gb_configurations *configurations;
+} finder;
+
+/* The frame that joins those that stand for the joined ones. */
+static uint32_t find_joined(const finder *all, uint32_t number) {
+    gb_closure *closure = &all->configurations->closure;
+    size_t count;
+    const uint32_t *below = gb_frames_below(closure, number, &count);
+    uint32_t *found = gb_allocate(count, sizeof *found), joined = 0;
+    for (size_t i = 0; found && i < count; i++)
+        found[i] = all->alike->walk.done[below[i]];
+    if (found)
+        joined = gb_join_frames(closure, found, count);
+    gb_free(found);
+    return joined;
 }
 
-/* The frame that stands for this one; those below it are looked for first. */
-static uint32_t alike_frame(gb_alike *alike, gb_configurations *configurations, uint32_t top) {
-    size_t count = 0;
-    for (uint32_t frame = top; frame && !alike->frames[frame];
-         frame = frame_at(configurations, frame).parent) {
-        if (!gb_grow((void **)&alike->path, &alike->path_capacity, count + 1, sizeof frame)) {
-            configurations->closure.failed = true;
-            return 0;
-        }
-        alike->path[count++] = frame;
-    }
-    while (count)
-        find_one(alike, configurations, alike->path[--count]);
-    return alike->frames[top];
+static uint32_t find_frame(const finder *all, gb_frame frame) {
+    gb_configurations *configurations = all->configurations;
+    const gb_automaton *automaton = configurations->closure.automaton;
+    const uint32_t longest = all->alike->longest;
+    frame.parent = all->alike->walk.done[frame.parent];
+    if (gb_is_counted(&frame))
+        frame.value = alike_count(&automaton->counts[frame.part], frame.value, longest);
+    if (gb_is_distinct(&frame))
+        frame = forget_text(configurations, frame, longest);
+    return gb_frame_number(&configurations->closure, frame);
+}
+
+/* Finds the frame that stands for one, those for what is below it being found. */
+static bool find_one(void *context, uint32_t number) {
+    const finder *all = context;
+    const gb_frame frame = gb_frame_at(&all->configurations->closure, number);
+    const uint32_t found = frame.kind == GB_FRAME_JOINED ? find_joined(all, number) : find_frame(all, frame);
+    all->alike->walk.done[number] = found;
+    return found != 0;
 }
 
 /* Adds the stacks that stand for those of a configuration to the closure. Whether one of them differs. */
 static bool add_stacks(gb_alike *alike, gb_configurations *configurations, uint32_t configuration) {
+    finder all = {alike, configurations};
     size_t count;
     bool differs = false;
     const gb_stack *stacks = gb_stacks_of(configurations, configuration, &count);
     gb_closure_clear(&configurations->closure);
     for (size_t i = 0; i < count; i++) {
-        const uint32_t frame = alike_frame(alike, configurations, stacks[i].frame);
+        if (!gb_walk_frames(&alike->walk, &configurations->closure, stacks[i].frame, find_one, &all))
+            configurations->closure.failed = true;
+        const uint32_t frame = alike->walk.done[stacks[i].frame];
         differs |= frame != stacks[i].frame;
         gb_closure_add(&configurations->closure, stacks[i].state, frame);
     }
@@ -117,7 +126,7 @@ uint32_t gb_find_alike(gb_alike *alike, gb_configurations *configurations, uint3
     if (automaton->count_count == 0 && automaton->distinct_count == 0)
         return configuration;
     if (!make_room(&alike->of_configuration, &alike->configuration_count, configuration) ||
-        !make_room(&alike->frames, &alike->frame_count, configurations->closure.frames.count)) {
+        !make_room(&alike->walk.done, &alike->frame_count, configurations->closure.frames.count)) {
         configurations->status = GUMBEL_ERROR_MEMORY;
         return GB_DEAD;
     }

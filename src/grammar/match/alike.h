@@ -11,13 +11,11 @@
 
 /* Zeroed at the start. */
 typedef struct gb_alike {
-    uint32_t longest; /* bytes of the longest token: so many items may end in one */
-    uint32_t *frames; /* by frame: the one that stands for it; 0: unknown */
+    uint32_t longest;   /* bytes of the longest token: so many items may end in one */
+    gb_frame_walk walk; /* done: by frame, the one that stands for it */
     size_t frame_count;
     uint32_t *of_configuration; /* by configuration, in the same way */
     size_t configuration_count;
-    uint32_t *path; /* scratch */
-    size_t path_capacity;
 } gb_alike;
 
 void gb_alike_begin(gb_alike *alike, const gb_token_trie *trie);

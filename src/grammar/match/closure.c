@@ -19,9 +19,11 @@ bool gb_closure_begin(gb_closure *closure, const gb_automaton *automaton, size_t
 void gb_closure_free(gb_closure *closure) {
     gb_intern_free(&closure->frames);
     gb_intern_free(&closure->seen);
+    gb_intern_free(&closure->joined);
     gb_text_sets_free(&closure->texts);
     gb_free(closure->found.items);
     gb_free(closure->pending.items);
+    gb_free(closure->calls.items);
     gb_free(closure->visited);
     gb_free(closure->stamps);
     gb_free(closure->scratch);
@@ -31,7 +33,7 @@ void gb_closure_free(gb_closure *closure) {
 
 size_t gb_closure_bytes(const gb_closure *closure) {
     return gb_intern_bytes(&closure->frames) + gb_intern_bytes(&closure->seen) +
-           gb_text_sets_bytes(&closure->texts);
+           gb_intern_bytes(&closure->joined) + gb_text_sets_bytes(&closure->texts);
 }
 
 /* ---- Stacks, each visited once ------------------------------------------------------------------------- */
@@ -75,7 +77,7 @@ static void append(gb_closure *closure, gb_stack_list *list, gb_stack stack) {
 }
 
 void gb_closure_clear(gb_closure *closure) {
-    closure->found.count = closure->pending.count = closure->visited_count = 0;
+    closure->found.count = closure->pending.count = closure->calls.count = closure->visited_count = 0;
     if (++closure->stamp == 0) {
         memset(closure->stamps, 0, closure->visited_slots * sizeof *closure->stamps);
         closure->stamp = 1;
@@ -98,12 +100,37 @@ void gb_closure_add(gb_closure *closure, uint32_t state, uint32_t frame) {
     append(closure, &closure->pending, stack);
 }
 
+/* ---- Order -----------------------------------------------------------------------------------------------
+ */
+
+static int by_state(const void *left, const void *right) {
+    const gb_stack *a = left, *b = right;
+    if (a->state != b->state)
+        return a->state < b->state ? -1 : 1;
+    return a->frame < b->frame ? -1 : a->frame > b->frame;
+}
+
+/* Most are few, for which qsort takes longer. */
+static void sort(gb_stack_list *stacks) {
+    if (stacks->count > 24) {
+        qsort(stacks->items, stacks->count, sizeof *stacks->items, by_state);
+        return;
+    }
+    for (size_t i = 1; i < stacks->count; i++) {
+        const gb_stack stack = stacks->items[i];
+        size_t at = i;
+        for (; at > 0 && by_state(&stacks->items[at - 1], &stack) > 0; at--)
+            stacks->items[at] = stacks->items[at - 1];
+        stacks->items[at] = stack;
+    }
+}
+
 /* ---- Actions ---------------------------------------------------------------------------------------------
  */
 
 static void call(gb_closure *closure, const gb_automaton_state *state, uint32_t frame) {
     gb_frame pushed = {.parent = frame, .next = state->next, .kind = GB_FRAME_CALL};
-    gb_closure_add(closure, state->argument, gb_frame_number(closure, pushed));
+    append(closure, &closure->calls, (gb_stack){state->argument, gb_frame_number(closure, pushed)});
 }
 
 static void end(gb_closure *closure, gb_stack stack) {
@@ -151,30 +178,30 @@ static void visit(gb_closure *closure, gb_stack stack) {
     }
 }
 
-static int by_state(const void *left, const void *right) {
-    const gb_stack *a = left, *b = right;
-    if (a->state != b->state)
-        return a->state < b->state ? -1 : 1;
-    return a->frame < b->frame ? -1 : a->frame > b->frame;
-}
-
-/* Most are few, for which qsort takes longer. */
-static void sort_found(gb_stack_list *found) {
-    if (found->count > 24) {
-        qsort(found->items, found->count, sizeof *found->items, by_state);
-        return;
+/* Begins the parts that are called, each once: ambiguous texts around a part do not multiply its own. */
+static void join_calls(gb_closure *closure) {
+    gb_stack_list *calls = &closure->calls;
+    sort(calls);
+    for (size_t i = 0, next; i < calls->count; i = next) {
+        for (next = i + 1; next < calls->count && calls->items[next].state == calls->items[i].state;)
+            next++;
+        if (!gb_grow((void **)&closure->scratch, &closure->scratch_capacity, next - i,
+                     sizeof *closure->scratch)) {
+            closure->failed = true;
+            return;
+        }
+        for (size_t k = i; k < next; k++)
+            closure->scratch[k - i] = calls->items[k].frame;
+        gb_closure_add(closure, calls->items[i].state, gb_join_frames(closure, closure->scratch, next - i));
     }
-    for (size_t i = 1; i < found->count; i++) {
-        const gb_stack stack = found->items[i];
-        size_t at = i;
-        for (; at > 0 && by_state(&found->items[at - 1], &stack) > 0; at--)
-            found->items[at] = found->items[at - 1];
-        found->items[at] = stack;
-    }
+    calls->count = 0;
 }
 
 void gb_closure_run(gb_closure *closure) {
-    while (closure->pending.count && !closure->failed && !closure->full)
-        visit(closure, closure->pending.items[--closure->pending.count]);
-    sort_found(&closure->found);
+    while ((closure->pending.count || closure->calls.count) && !closure->failed && !closure->full) {
+        while (closure->pending.count && !closure->failed && !closure->full)
+            visit(closure, closure->pending.items[--closure->pending.count]);
+        join_calls(closure);
+    }
+    sort(&closure->found);
 }

@@ -22,7 +22,8 @@ typedef enum gb_frame_kind {
     GB_FRAME_ITEM,      /* in an item of orders[part]; value: what was seen, with this item */
     GB_FRAME_SEPARATOR, /* between items of orders[part]; value: what was seen */
     GB_FRAME_DISTINCT,  /* in an item of distincts[part], on top of all; value: what it must differ from */
-    GB_FRAME_BETWEEN    /* between items of distincts[part]; value: what they were */
+    GB_FRAME_BETWEEN,   /* between items of distincts[part]; value: what they were */
+    GB_FRAME_JOINED     /* calls of one part at one place, which is read once for all; value: their frames */
 } gb_frame_kind;
 
 /* As it is stored: five words. */
@@ -37,6 +38,11 @@ typedef struct gb_frame {
 
 static inline bool gb_is_far(uint32_t value) {
     return value == GB_FAR_BELOW || value == GB_FAR_WITHIN;
+}
+
+/* A count that the value is or stands for, of items of which there must be so many. */
+static inline uint32_t gb_count_of(uint32_t value, uint32_t least) {
+    return value == GB_FAR_BELOW ? 0 : value == GB_FAR_WITHIN ? least : value;
 }
 
 static inline bool gb_is_counted(const gb_frame *frame) {
@@ -56,10 +62,12 @@ typedef struct gb_closure {
     const gb_automaton *automaton;
     gb_intern_table frames; /* number 0 is no frame */
     gb_intern_table seen;   /* of items in any order: how many, then a bit for each; of distinct ones */
+    gb_intern_table joined; /* frames of calls, sorted */
     gb_text_sets texts;     /* of items that differ */
     gb_stack_list found; /* stacks whose state takes a byte or a token, or that are at the end of the text */
     gb_stack_list pending;
-    gb_stack *visited; /* a hash table; of this closure where the stamp is right */
+    gb_stack_list calls; /* that are still to be joined: where the part begins, and the frame of the call */
+    gb_stack *visited;   /* a hash table; of this closure where the stamp is right */
     uint32_t *stamps;
     uint32_t stamp;
     size_t visited_slots, visited_count, limit;
@@ -95,8 +103,30 @@ void gb_begin_distinct(gb_closure *closure, uint32_t part, uint32_t next, uint32
 void gb_end_distinct(gb_closure *closure, gb_frame frame);
 void gb_pop_frame(gb_closure *closure, uint32_t frame);
 
-/* The number of a frame, or 0 after an error. */
+/* The number of a frame, or 0 after an error; and the frame of a number that is not 0. */
 uint32_t gb_frame_number(gb_closure *closure, gb_frame frame);
+gb_frame gb_frame_at(const gb_closure *closure, uint32_t number);
+
+/* The frame that ends as all of these do, which are sorted in place: one alone itself. 0 after an error. */
+uint32_t gb_join_frames(gb_closure *closure, uint32_t *frames, size_t count);
+
+/* The frames right below one, of which it has one or those that it joins; valid until one is added. */
+const uint32_t *gb_frames_below(const gb_closure *closure, uint32_t frame, size_t *count);
+
+/* What is found for frames, each from what was found for those below it. */
+typedef struct gb_frame_walk {
+    uint32_t *done; /* by frame: what was found; 0: nothing yet */
+    uint32_t *path; /* scratch, owned by the caller; starts NULL */
+    size_t path_capacity;
+} gb_frame_walk;
+
+/* Finds it for one frame, whose number is not 0. False on an error. */
+typedef bool gb_frame_visitor(void *context, uint32_t frame);
+
+/* Visits a frame and those below it that are not done, these first. False without memory, and where visit
+ * gives that. */
+bool gb_walk_frames(gb_frame_walk *walk, const gb_closure *closure, uint32_t top, gb_frame_visitor *visit,
+                    void *context);
 
 /* The frame under a state that a byte led to. False where the item then could only be one that was there.
  * Bytes of an automaton with distinct items are classes of their own. */

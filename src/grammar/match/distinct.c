@@ -51,7 +51,7 @@ static void begin_item(gb_closure *closure, gb_frame frame) {
     const gb_distinct_part *part = part_of(closure, frame);
     place at = place_of(closure, frame);
     at.rest = all_texts(closure, at);
-    at.count += at.count < part->last;
+    at.count += !gb_is_far(at.count) && at.count < part->last;
     at.set = at.text == NO_TEXT ? GB_NO_TEXTS : at.rest;
     at.text = at.text == NO_TEXT ? NO_TEXT : GB_EMPTY_TEXT;
     frame.kind = GB_FRAME_DISTINCT;
@@ -78,13 +78,14 @@ void gb_end_distinct(gb_closure *closure, gb_frame frame) {
     }
     if (at.rest == SHUT || gb_texts_have_empty(&closure->texts, at.rest))
         return;
-    if (at.count >= part->least)
+    const uint32_t count = gb_count_of(at.count, part->least);
+    if (count >= part->least)
         gb_closure_add(closure, frame.next, frame.parent);
     at.set = at.text == NO_TEXT ? SHUT : at.set;
     at.rest = GB_NO_TEXTS;
     frame.kind = GB_FRAME_BETWEEN;
     frame = put(closure, frame, at);
-    if (part->most == GB_NO_END || at.count < part->most)
+    if (part->most == GB_NO_END || count < part->most)
         gb_closure_add(closure, part->separator, gb_frame_number(closure, frame));
 }
 

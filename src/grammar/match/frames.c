@@ -1,35 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Frames, and those of counted repeats: what follows when such a part begins, and when what its frame was
- * pushed for ends.
+ * Frames of counted repeats: what follows when such a part begins, and what does when that ends which any
+ * frame was pushed for.
  */
 #include "grammar/match/closure.h"
 
-#include <string.h>
-
-uint32_t gb_frame_number(gb_closure *closure, gb_frame frame) {
-    uint32_t number = 0;
-    _Static_assert(sizeof frame == 5 * sizeof(uint32_t), "a frame is five words");
-    if (!gb_intern(&closure->frames, (const uint32_t *)&frame, 5, &number))
-        closure->failed = true;
-    return number;
-}
-
-static gb_frame frame_at(const gb_closure *closure, uint32_t number) {
-    gb_frame frame;
-    memcpy(&frame, gb_interned(&closure->frames, number), sizeof frame);
-    return frame;
-}
-
 /* ---- Counted repeats -------------------------------------------------------------------------------------
  */
-
-/* The count of a frame; one of those that a value far from the bounds stands for. */
-static uint32_t count_of(const gb_count *part, uint32_t value) {
-    if (value == GB_FAR_BELOW)
-        return 0;
-    return value == GB_FAR_WITHIN ? part->least : value;
-}
 
 static bool may_count(const gb_count *part, uint32_t value) {
     return !gb_is_far(value) && value < part->last;
@@ -38,7 +15,7 @@ static bool may_count(const gb_count *part, uint32_t value) {
 /* As many items as frame.value are complete. */
 static void go_on_counting(gb_closure *closure, gb_frame frame) {
     const gb_count *part = &closure->automaton->counts[frame.part];
-    const uint32_t count = count_of(part, frame.value);
+    const uint32_t count = gb_count_of(frame.value, part->least);
     if (count >= part->least)
         gb_closure_add(closure, frame.next, frame.parent);
     if (count < part->most)
@@ -66,7 +43,7 @@ static void end_counted(gb_closure *closure, gb_frame frame) {
 
 static void end_units(gb_closure *closure, gb_frame frame) {
     const gb_count *part = &closure->automaton->counts[frame.part];
-    if (count_of(part, frame.value) >= part->least)
+    if (gb_count_of(frame.value, part->least) >= part->least)
         gb_closure_add(closure, frame.next, frame.parent);
 }
 
@@ -84,18 +61,24 @@ static bool can_end(const gb_automaton *automaton, const gb_gate *gate, const gb
 void gb_pass_gate(gb_closure *closure, const gb_automaton_state *state, uint32_t number) {
     const gb_automaton *automaton = closure->automaton;
     const gb_gate *gate = &automaton->gates[state->argument];
-    gb_frame frame = frame_at(closure, number);
+    gb_frame frame = gb_frame_at(closure, number);
     const gb_count *part = &automaton->counts[frame.part];
     const bool counts = gate->ends_unit && may_count(part, frame.value);
-    if (gate->ends_unit && count_of(part, frame.value) == part->most)
+    if (gate->ends_unit && gb_count_of(frame.value, part->least) == part->most)
         return;
     frame.value += counts;
-    if (can_end(automaton, gate, part, count_of(part, frame.value)))
+    if (can_end(automaton, gate, part, gb_count_of(frame.value, part->least)))
         gb_closure_add(closure, state->next, counts ? gb_frame_number(closure, frame) : number);
 }
 
+static void pop_joined(gb_closure *closure, gb_frame frame) {
+    const size_t count = gb_interned_size(&closure->joined, frame.value);
+    for (size_t i = 0; i < count; i++)
+        gb_pop_frame(closure, gb_interned(&closure->joined, frame.value)[i]);
+}
+
 void gb_pop_frame(gb_closure *closure, uint32_t number) {
-    const gb_frame frame = frame_at(closure, number);
+    const gb_frame frame = gb_frame_at(closure, number);
     switch ((gb_frame_kind)frame.kind) {
     case GB_FRAME_CALL:
         gb_closure_add(closure, frame.next, frame.parent);
@@ -115,6 +98,9 @@ void gb_pop_frame(gb_closure *closure, uint32_t number) {
     case GB_FRAME_DISTINCT:
     case GB_FRAME_BETWEEN:
         gb_end_distinct(closure, frame);
+        break;
+    case GB_FRAME_JOINED:
+        pop_joined(closure, frame);
         break;
     }
 }

@@ -10,8 +10,8 @@
 typedef struct mover {
     const gb_configurations *from;
     gb_configurations *to;
-    uint32_t *frames; /* by frame of from: that of to; 0: not moved yet */
-    uint32_t *texts;  /* by text and set of texts, in the same way */
+    gb_frame_walk walk; /* done: by frame of from, that of to */
+    uint32_t *texts;    /* by text and set of texts, in the same way */
     bool failed;
 } mover;
 
@@ -23,60 +23,64 @@ static uint32_t move_seen(mover *all, uint32_t seen) {
     return number;
 }
 
-static gb_frame frame_at(const mover *all, uint32_t number) {
-    gb_frame frame;
-    memcpy(&frame, gb_interned(&all->from->closure.frames, number), sizeof frame);
-    return frame;
+/* The frame that joins those to which the joined ones were moved. */
+static uint32_t move_joined(mover *all, uint32_t number) {
+    size_t count;
+    const uint32_t *below = gb_frames_below(&all->from->closure, number, &count);
+    uint32_t *moved = gb_allocate(count, sizeof *moved), joined = 0;
+    for (size_t i = 0; moved && i < count; i++)
+        moved[i] = all->walk.done[below[i]];
+    if (moved)
+        joined = gb_join_frames(&all->to->closure, moved, count);
+    gb_free(moved);
+    return joined;
 }
 
-/* Moves a frame whose parent is moved. */
-static void move_one(mover *all, uint32_t number) {
-    gb_frame frame = frame_at(all, number);
-    frame.parent = all->frames[frame.parent];
+static uint32_t move_frame(mover *all, gb_frame frame) {
+    frame.parent = all->walk.done[frame.parent];
     if (frame.kind == GB_FRAME_ITEM || frame.kind == GB_FRAME_SEPARATOR)
         frame.value = move_seen(all, frame.value);
     if (gb_is_distinct(&frame))
         frame = gb_move_distinct(&all->from->closure, &all->to->closure, frame, all->texts);
-    all->frames[number] = gb_frame_number(&all->to->closure, frame);
-    all->failed |= all->to->closure.failed;
+    return gb_frame_number(&all->to->closure, frame);
 }
 
-/* Moves a frame and those below it, the lowest first. Going down from the top again each time would take long
- * for deep ones, so their numbers are gathered. */
-static uint32_t move_frame(mover *all, uint32_t top, uint32_t *path) {
-    size_t count = 0;
-    for (uint32_t frame = top; frame && !all->frames[frame]; frame = frame_at(all, frame).parent)
-        path[count++] = frame;
-    while (count && !all->failed)
-        move_one(all, path[--count]);
-    return all->frames[top];
+/* Moves a frame, what is below it being moved. */
+static bool move_one(void *context, uint32_t number) {
+    mover *all = context;
+    const gb_frame frame = gb_frame_at(&all->from->closure, number);
+    const uint32_t moved = frame.kind == GB_FRAME_JOINED ? move_joined(all, number) : move_frame(all, frame);
+    all->walk.done[number] = moved;
+    all->failed |= moved == 0 || all->to->closure.failed;
+    return !all->failed;
 }
 
-static uint32_t move_configuration(mover *all, uint32_t configuration, uint32_t *path) {
+static uint32_t move_configuration(mover *all, uint32_t configuration) {
     size_t count;
     const gb_stack *stacks = gb_stacks_of(all->from, configuration, &count);
     gb_closure_clear(&all->to->closure);
-    for (size_t i = 0; i < count && !all->failed; i++)
-        gb_closure_add(&all->to->closure, stacks[i].state, move_frame(all, stacks[i].frame, path));
+    for (size_t i = 0; i < count && !all->failed; i++) {
+        all->failed |= !gb_walk_frames(&all->walk, &all->from->closure, stacks[i].frame, move_one, all);
+        gb_closure_add(&all->to->closure, stacks[i].state, all->walk.done[stacks[i].frame]);
+    }
     return gb_configuration_of_closure(all->to);
 }
 
 /* Moves count configurations in place. false without memory. */
 static bool move_history(const gb_configurations *from, gb_configurations *to, uint32_t *history,
                          size_t count) {
-    size_t frames = from->closure.frames.count;
-    mover all = {.from = from, .to = to, .frames = gb_allocate(frames, sizeof *all.frames)};
-    uint32_t *path = gb_allocate(frames, sizeof *path);
+    mover all = {.from = from, .to = to};
+    all.walk.done = gb_allocate(from->closure.frames.count, sizeof *all.walk.done);
     all.texts = gb_allocate(from->closure.texts.table.count, sizeof *all.texts);
-    all.failed = !all.frames || !all.texts || !path;
+    all.failed = !all.walk.done || !all.texts;
     for (size_t i = 0; i < count && !all.failed; i++) {
         if (history[i] != GB_ENDED)
-            history[i] = move_configuration(&all, history[i], path);
+            history[i] = move_configuration(&all, history[i]);
         all.failed |= to->status != GUMBEL_OK;
     }
-    gb_free(all.frames);
+    gb_free(all.walk.done);
+    gb_free(all.walk.path);
     gb_free(all.texts);
-    gb_free(path);
     return !all.failed;
 }
 
