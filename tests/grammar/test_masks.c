@@ -365,16 +365,19 @@ static void test_nested_ways(void **state) {
         "root ::= \"a\" root? \"a\" | \"a\" root? \"b\" | \"a\" root? \"c\" | \"a\" root? \"ab\"";
     gb_expressions *expressions = gb_expressions_create();
     gb_expression root;
-    uint32_t words[WORDS], allowed[VOCABULARY_SIZE];
+    uint32_t words[WORDS], other[WORDS], allowed[VOCABULARY_SIZE];
     assert_ok(gb_read_gbnf(expressions, text, strlen(text), NULL, &root, NULL), NULL);
     gb_grammar *grammar = compile_and_free(expressions, root);
-    gb_matcher *matcher = matcher_of(grammar, 0);
-    for (int i = 0; i < DEPTH; i++)
-        assert_true(gb_matcher_accept_byte(matcher, 'a'));
-    assert_true(check_mask(matcher, words, allowed) > 3);
-    for (int i = 0; i < DEPTH; i++)
-        assert_true(gb_matcher_accept_byte(matcher, i % 2 ? 'b' : 'c'));
-    assert_true(gb_matcher_may_end(matcher));
+    gb_matcher *matcher = matcher_of(grammar, 0), *small = matcher_of(grammar, 1);
+    for (int i = 0; i < 2 * DEPTH; i++) {
+        const uint8_t byte = (uint8_t)(i < DEPTH ? 'a' : i % 2 ? 'b' : 'c');
+        assert_true(gb_matcher_accept_byte(matcher, byte) && gb_matcher_accept_byte(small, byte));
+        assert_true(check_mask(matcher, words, allowed) > 0);
+        assert_ok(gb_matcher_mask(small, other, NULL), NULL);
+        assert_memory_equal(words, other, sizeof other);
+    }
+    assert_true(gb_matcher_may_end(matcher) && gb_matcher_may_end(small));
+    gb_matcher_destroy(small);
     gb_matcher_destroy(matcher);
     gb_grammar_destroy(grammar);
 }
