@@ -88,7 +88,8 @@ static void test_equal_products(void **state) {
     gb_grammar *grammar;
     gumbel_error error;
     gb_expressions *all = gb_expressions_create();
-    check_refused(all, make_differences(all, 40, false), &limits, GUMBEL_ERROR_LIMIT, "too much work");
+    check_refused(all, make_differences(all, 40, false), &limits, GUMBEL_ERROR_LIMIT,
+                  "takes more than 20000 steps");
     all = gb_expressions_create();
     assert_ok(gb_grammar_compile(all, make_differences(all, 40, true), &limits, &grammar, &error), &error);
     gb_expressions_destroy(all);
@@ -352,11 +353,55 @@ static void test_no_memory(void **state) {
     gb_token_trie_destroy(trie);
 }
 
+/* What is left of (ab|é|c){0,} without words: which begin one another, are empty, or were never among them.
+ */
+static void test_without_words(void **state) {
+    (void)state;
+    static const char *const words[] = {"ab", "abab", "", "zz", "c\xC3\xA9", "a", "cc", "ccccab"};
+    static const char *const kept[] = {"c",
+                                       "\xC3\xA9",
+                                       "ababab",
+                                       "abc",
+                                       "cab",
+                                       "ccab",
+                                       "c\xC3\xA9"
+                                       "c",
+                                       "ccc"};
+    static const char *const lost[] = {"ab", "abab", "", "c\xC3\xA9", "cc", "ccccab", "zz", "a", "\xC3"};
+    gb_expressions *all = gb_expressions_create();
+    gb_expression items[8];
+    for (size_t i = 0; i < 8; i++)
+        items[i] = gb_express_bytes(all, words[i], strlen(words[i]));
+    const gb_expression parts[] = {gb_express_bytes(all, "ab", 2), gb_express_bytes(all, "\xC3\xA9", 2),
+                                   gb_express_bytes(all, "c", 1)};
+    const gb_expression texts = gb_express_repeat(all, gb_express_choice(all, parts, 3), 0, GB_NO_END);
+    gb_grammar *grammar =
+        compile_and_free(all, gb_express_except(all, texts, gb_express_choice(all, items, 8)));
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+        assert_true(accepts_bytes(grammar, kept[i], strlen(kept[i])));
+    for (size_t i = 0; i < sizeof lost / sizeof *lost; i++)
+        assert_false(accepts_bytes(grammar, lost[i], strlen(lost[i])));
+    gb_grammar_destroy(grammar);
+}
+
+/* Words that are all there is leave nothing. */
+static void test_nothing_left(void **state) {
+    (void)state;
+    gb_expressions *all = gb_expressions_create();
+    const gb_expression items[] = {gb_express_bytes(all, "ab", 2), gb_express_bytes(all, "a", 1)};
+    const gb_expression maybe = gb_express_repeat(all, gb_express_bytes(all, "b", 1), 0, 1);
+    const gb_expression texts = gb_express_sequence(all, (const gb_expression[]){items[1], maybe}, 2);
+    check_refused(all, gb_express_except(all, texts, gb_express_choice(all, items, 2)), NULL,
+                  GUMBEL_ERROR_ARGUMENT, "it allows no text at all");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_left_recursion),
                                        cmocka_unit_test(test_refused),
                                        cmocka_unit_test(test_equal_products),
                                        cmocka_unit_test(test_products_alike),
+                                       cmocka_unit_test(test_without_words),
+                                       cmocka_unit_test(test_nothing_left),
                                        cmocka_unit_test(test_expression_errors),
                                        cmocka_unit_test(test_limits),
                                        cmocka_unit_test(test_json),

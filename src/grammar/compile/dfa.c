@@ -155,66 +155,6 @@ static gumbel_status explore(product *all, const gb_dfa_limits *limits) {
     return all->of_a.status ? all->of_a.status : all->of_b.status;
 }
 
-/* Marks the states that lead to one that accepts: live[state] is 1 + the number that it gets, or 0. */
-static bool find_live(const gb_dfa *dfa, uint32_t *live) {
-    size_t classes = dfa->class_count, moves = dfa->count * classes, count = 0;
-    uint32_t *starts = gb_allocate(dfa->count + 2, sizeof *starts),
-             *sources = gb_allocate(moves, sizeof *sources);
-    uint32_t *pending = gb_allocate(dfa->count, sizeof *pending);
-    bool done = starts && sources && pending;
-    for (size_t i = 0; i < moves && done; i++)
-        if (dfa->rows[i] != GB_NO_STATE)
-            starts[dfa->rows[i] + 2]++;
-    for (size_t i = 2; i < dfa->count + 2 && done; i++)
-        starts[i] += starts[i - 1];
-    for (size_t i = 0; i < moves && done; i++)
-        if (dfa->rows[i] != GB_NO_STATE)
-            sources[starts[dfa->rows[i] + 1]++] = (uint32_t)(i / classes);
-    for (uint32_t i = 0; i < dfa->count && done; i++)
-        if (dfa->accepts[i]) {
-            live[i] = 1;
-            pending[count++] = i;
-        }
-    while (count) {
-        uint32_t state = pending[--count];
-        for (uint32_t i = starts[state]; i < starts[state + 1]; i++)
-            if (!live[sources[i]]) {
-                live[sources[i]] = 1;
-                pending[count++] = sources[i];
-            }
-    }
-    gb_free(starts);
-    gb_free(sources);
-    gb_free(pending);
-    return done;
-}
-
-/* Keeps the states that lead to one that accepts. */
-static bool trim(gb_dfa *dfa) {
-    uint32_t *live = gb_allocate(dfa->count, sizeof *live);
-    if (!live || !find_live(dfa, live)) {
-        gb_free(live);
-        return false;
-    }
-    size_t classes = dfa->class_count, count = 0;
-    for (size_t i = 0; i < dfa->count; i++)
-        live[i] = live[i] ? (uint32_t)++count : 0;
-    if (dfa->count && !live[0])
-        count = 0;
-    for (size_t i = 0; i < dfa->count && count; i++) {
-        if (!live[i])
-            continue;
-        uint32_t *row = dfa->rows + (live[i] - 1) * classes, *old = dfa->rows + i * classes;
-        for (size_t class = 0; class < classes; class ++)
-            row[class] = old[class] != GB_NO_STATE && live[old[class]] ? live[old[class]] - 1 : GB_NO_STATE;
-        dfa->accepts[live[i] - 1] = dfa->accepts[i];
-        dfa->ends_unit[live[i] - 1] = dfa->ends_unit[i];
-    }
-    dfa->count = count;
-    gb_free(live);
-    return true;
-}
-
 gumbel_status gb_dfa_of_product(const gb_automaton *a, const gb_automaton *b, gb_product kind,
                                 const gb_dfa_limits *limits, gb_dfa *dfa) {
     *dfa = (gb_dfa){0};
@@ -223,7 +163,7 @@ gumbel_status gb_dfa_of_product(const gb_automaton *a, const gb_automaton *b, gb
     begun = gb_configurations_begin(&all.of_a, a, STACK_LIMIT, limits->work) && begun;
     begun = gb_configurations_begin(&all.of_b, b, STACK_LIMIT, limits->work) && begun;
     gumbel_status status = begun ? explore(&all, limits) : GUMBEL_ERROR_MEMORY;
-    if (status == GUMBEL_OK && !trim(dfa))
+    if (status == GUMBEL_OK && !gb_dfa_trim(dfa))
         status = GUMBEL_ERROR_MEMORY;
     gb_configurations_free(&all.of_a);
     gb_configurations_free(&all.of_b);

@@ -44,6 +44,9 @@ gumbel_status gb_dfa_of_product(const gb_automaton *a, const gb_automaton *b, gb
                                 const gb_dfa_limits *limits, gb_dfa *dfa);
 void gb_dfa_free(gb_dfa *dfa);
 
+/* Leaves out the states that lead to none that accepts. False without memory. */
+bool gb_dfa_trim(gb_dfa *dfa);
+
 /* Adds its states to an automaton; where the text ends it goes on to next. `nonempty` leaves the empty text
  * out. Returns the start state, GB_NO_STATE where there is no text. */
 uint32_t gb_dfa_emit(const gb_dfa *dfa, gb_automaton *automaton, uint32_t next, bool nonempty);

@@ -17,13 +17,13 @@ static void add_class(const gb_dfa *dfa, size_t class, gb_byte_set *bytes) {
 
 /* One move for each state that the row leads to; how many. */
 static size_t find_moves(const gb_dfa *dfa, const uint32_t *row, row_move moves[256]) {
-    size_t count = 0;
+    size_t count = 0, at = 0;
     for (size_t class = 0; class < dfa->class_count; class ++) {
-        size_t at = 0;
         if (row[class] == GB_NO_STATE)
             continue;
-        while (at < count && moves[at].target != row[class])
-            at++;
+        if (at == count || moves[at].target != row[class]) /* most lead where the class before does */
+            for (at = 0; at < count && moves[at].target != row[class];)
+                at++;
         if (at == count)
             moves[count++] = (row_move){.target = row[class]};
         add_class(dfa, class, &moves[at].bytes);

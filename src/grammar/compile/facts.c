@@ -25,6 +25,14 @@ static uint32_t multiply_saturated(uint32_t a, uint32_t b) {
     return (uint64_t)a * b > UINT32_MAX ? UINT32_MAX : a * b;
 }
 
+/* Those of an item, whose automata are not those of what it stands in. */
+static gb_facts of_item(const gb_compiler *compiler, gb_expression item) {
+    gb_facts facts = compiler->facts[item];
+    facts.dfa = facts.flat_dfa = 0;
+    facts.repeat = 0;
+    return facts;
+}
+
 /* ---- Of each kind ----------------------------------------------------------------------------------------
  */
 
@@ -63,7 +71,7 @@ static gb_facts of_automaton(const gb_compiler *compiler, const gb_expression_no
 }
 
 static gb_facts of_repeat(const gb_compiler *compiler, const gb_expression_node *node) {
-    gb_facts facts = compiler->facts[node->item];
+    gb_facts facts = of_item(compiler, node->item);
     if (node->first == 0)
         facts.flags |= GB_FACT_NULLABLE | GB_FACT_PRODUCTIVE;
     uint32_t times = node->count == GB_NO_END ? add_saturated(node->first, 1) : node->count;
@@ -73,7 +81,7 @@ static gb_facts of_repeat(const gb_compiler *compiler, const gb_expression_node 
 
 static gb_facts of_rule(const gb_compiler *compiler, const gb_expression_node *node) {
     const gb_expression item = compiler->expressions->rules[node->first].item;
-    gb_facts facts = compiler->facts[item];
+    gb_facts facts = of_item(compiler, item);
     if (!gb_is_inlined(compiler, item))
         facts.size = 1; /* a call */
     return facts;

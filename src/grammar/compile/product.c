@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "grammar/compile/compiler.h"
 #include "grammar/compile/equal.h"
+#include "grammar/compile/except_words.h"
 #include "grammar/compile/lengths.h"
 
 #include <string.h>
@@ -115,11 +116,45 @@ static uint32_t keep(gb_compiler *compiler, gb_dfa *dfa) {
     return number;
 }
 
-static uint32_t write_out(gb_compiler *compiler, const gb_expression_node *node) {
+static bool is_product(const gb_expression_node *node) {
+    return node->kind == GB_NODE_BOTH || node->kind == GB_NODE_EXCEPT;
+}
+
+/* Makes the automaton of a flat expression that is no product, unless it is there. The number + 1 that it
+ * has, or 0 after an error. */
+static uint32_t make_flat(gb_compiler *compiler, gb_expression expression) {
+    const gb_expression first = gb_first_alike(compiler, expression);
+    gb_facts *facts = &compiler->facts[first];
     gb_dfa dfa = {0};
+    if (facts->flat_dfa || compiler->error.status != GUMBEL_OK)
+        return facts->flat_dfa;
+    const gumbel_status status = multiply(compiler, first, first, GB_PRODUCT_BOTH, &dfa);
+    if (compiler->error.status == GUMBEL_OK)
+        report(compiler, &compiler->expressions->nodes[expression], status);
+    return facts->flat_dfa = keep(compiler, &dfa);
+}
+
+static gumbel_status leave_out_words(gb_compiler *compiler, const gb_expression_node *node, gb_dfa *dfa) {
+    const uint32_t number = make_flat(compiler, node->item);
+    const gb_dfa_limits limits = limits_of(compiler);
+    return number && compiler->error.status == GUMBEL_OK
+               ? gb_dfa_except_words(&compiler->dfas[number - 1], compiler->expressions, node->first, &limits,
+                                     dfa)
+               : GUMBEL_ERROR_MEMORY;
+}
+
+static gumbel_status find_product(gb_compiler *compiler, const gb_expression_node *node, gb_dfa *dfa) {
+    if (node->kind == GB_NODE_EXCEPT && gb_are_words(compiler->expressions, node->first) &&
+        !is_product(&compiler->expressions->nodes[node->item]))
+        return leave_out_words(compiler, node, dfa);
     const gb_product kind = node->kind == GB_NODE_EXCEPT ? GB_PRODUCT_EXCEPT : GB_PRODUCT_BOTH;
     const gb_expression right = node->kind == GB_NODE_DISTINCT ? node->item : node->first;
-    const gumbel_status status = multiply(compiler, node->item, right, kind, &dfa);
+    return multiply(compiler, node->item, right, kind, dfa);
+}
+
+static uint32_t write_out(gb_compiler *compiler, const gb_expression_node *node) {
+    gb_dfa dfa = {0};
+    const gumbel_status status = find_product(compiler, node, &dfa);
     if (compiler->error.status == GUMBEL_OK)
         report(compiler, node, status);
     return keep(compiler, &dfa);

@@ -3,6 +3,8 @@
 
 #include "base/memory.h"
 
+#include <string.h>
+
 static size_t class_count(const gb_configurations *configurations) {
     return configurations->closure.automaton->class_count;
 }
@@ -108,25 +110,47 @@ uint32_t gb_start_configuration(gb_configurations *configurations) {
     return gb_configuration_of_closure(configurations);
 }
 
-uint32_t gb_find_step(gb_configurations *configurations, uint32_t from, uint32_t class) {
-    const gb_automaton *automaton = configurations->closure.automaton;
+/* Adds to the closure where a class leads; same: the classes that all these moves and no others are over. */
+static void add_moves(gb_configurations *configurations, uint32_t from, uint32_t class, uint64_t same[4]) {
+    gb_closure *closure = &configurations->closure;
+    const gb_automaton *automaton = closure->automaton;
     size_t count;
     const gb_stack *stacks = gb_stacks_of(configurations, from, &count);
-    gb_closure_clear(&configurations->closure);
+    memset(same, 0xFF, 4 * sizeof *same);
     for (size_t i = 0; i < count; i++) {
         const gb_automaton_state *state = &automaton->states[stacks[i].state];
         for (uint32_t k = 0; k < state->move_count; k++) {
-            gb_move move = automaton->moves[state->first_move + k];
+            const gb_move move = automaton->moves[state->first_move + k];
+            const uint64_t *classes = automaton->set_classes + (size_t)move.set * 4;
+            const bool is_over = gb_set_has_class(automaton, move.set, class);
             uint32_t frame = stacks[i].frame;
-            if (gb_set_has_class(automaton, move.set, class) &&
-                (automaton->distinct_count == 0 ||
-                 gb_take_distinct_byte(&configurations->closure, &frame, (uint8_t) class, move.target)))
-                gb_closure_add(&configurations->closure, move.target, frame);
+            for (size_t word = 0; word < 4; word++)
+                same[word] &= is_over ? classes[word] : ~classes[word];
+            if (is_over && (automaton->distinct_count == 0 ||
+                            gb_take_distinct_byte(closure, &frame, (uint8_t) class, move.target)))
+                gb_closure_add(closure, move.target, frame);
         }
     }
-    uint32_t to = gb_configuration_of_closure(configurations);
-    if (configurations->status == GUMBEL_OK)
-        configurations->rows[from * class_count(configurations) + class] = to;
+}
+
+uint32_t gb_find_step(gb_configurations *configurations, uint32_t from, uint32_t class) {
+    const gb_automaton *automaton = configurations->closure.automaton;
+    const bool is_distinct = automaton->distinct_count > 0;
+    uint64_t same[4];
+    gb_closure_clear(&configurations->closure);
+    add_moves(configurations, from, class, same);
+    const uint32_t to = gb_configuration_of_closure(configurations);
+    if (configurations->status != GUMBEL_OK)
+        return to;
+    uint32_t *row = configurations->rows + from * class_count(configurations);
+    row[class] = to;
+    for (size_t word = 0; word < 4 && !is_distinct; word++)
+        for (uint64_t left = same[word]; left; left &= left - 1) {
+            const size_t other = word * 64 + (size_t)__builtin_ctzll(left);
+            if (other >= automaton->class_count)
+                break;
+            row[other] = to;
+        }
     return to;
 }
 

@@ -84,6 +84,17 @@ static void express_parts(gb_schema_reader *reader) {
     reader->strings = &reader->quoted;
 }
 
+static bool begin_tables(gb_strings *strings) {
+    strings->patterns = json_object();
+    strings->formats = json_object();
+    return strings->patterns && strings->formats;
+}
+
+static void free_tables(gb_strings *strings) {
+    json_decref(strings->patterns);
+    json_decref(strings->formats);
+}
+
 /* Which quotes strings have, and the empty tables of patterns. */
 static bool choose_strings(gb_schema_reader *reader) {
     const gb_argument_form *form = reader->options.form;
@@ -92,9 +103,7 @@ static bool choose_strings(gb_schema_reader *reader) {
         reader->quoted = (gb_strings){.is_raw = true, .open = form->open_mark, .close = form->close_mark};
     reader->bare.is_raw = true;
     reader->bare.open = reader->bare.close = gb_express_empty(reader->expressions);
-    reader->quoted.patterns = json_object();
-    reader->bare.patterns = json_object();
-    return reader->quoted.patterns && reader->bare.patterns;
+    return begin_tables(&reader->quoted) && begin_tables(&reader->bare);
 }
 
 /* Takes a name for the rules of this schema that no other one has in these expressions. */
@@ -123,8 +132,8 @@ static void free_reader(gb_schema_reader *reader) {
     gb_free_tried(reader);
     gb_terms_map_free(&reader->matching[0]);
     gb_terms_map_free(&reader->matching[1]);
-    json_decref(reader->quoted.patterns);
-    json_decref(reader->bare.patterns);
+    free_tables(&reader->quoted);
+    free_tables(&reader->bare);
     gb_free(reader->made);
     gb_free(reader->waiting);
 }

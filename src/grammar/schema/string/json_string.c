@@ -68,8 +68,10 @@ gb_expression gb_express_plain(gb_schema_reader *reader, const gb_character_rang
     gb_free(kept);
     for (uint32_t character = 0; character <= '\\'; character++) {
         char text[8];
+        if (!has(ranges, count, character))
+            continue;
         spell(reader, character, text);
-        if (text[0] && has(ranges, count, character))
+        if (text[0])
             items[item_count++] = gb_literal(reader, text);
     }
     return gb_either(reader, items, item_count);
