@@ -357,6 +357,9 @@ static void test_unevaluated_members(void **state) {
     CHECK_SCHEMAS(cases, &compact);
 }
 
+/* A branch that evaluates the same member as others. */
+#define SAME(value) "{'properties':{'x':{'const':'" value "'}},'required':['x']}"
+
 /* Where schemas may or may not hold, those that do evaluate. */
 static void test_unevaluated_choices(void **state) {
     (void)state;
@@ -371,6 +374,11 @@ static void test_unevaluated_choices(void **state) {
          "}}],'properties':{'x':true}}",
          {"{'x':1}", "{'a':1,'b':null}", "{'b':null,'x':2}"},
          {"{'b':1}", "{'a':1,'b':1}", "{'a':1,'c':1}"}},
+        /* Ways that evaluate no more than others do count once. */
+        {"{'unevaluatedProperties':false,'anyOf':[" SAME("a") "," SAME("b") "," SAME("c") "," SAME(
+             "d") "," SAME("e") "," SAME("f") "," SAME("g") "," SAME("h") "," SAME("i") "," SAME("j") "]}",
+         {"{'x':'a'}", "{'x':'j'}"},
+         {"{}", "{'x':'k'}", "{'x':'a','y':1}"}},
         {"{'unevaluatedProperties':false,'anyOf':[true,{'properties':{'a':true}}]}",
          {"{'a':1}"},
          {"{'b':1}"}},

@@ -82,6 +82,7 @@ static gb_negate_keyword *negation_of(const char *key) {
                      {"allOf", gb_negate_branches},
                      {"anyOf", gb_negate_branches},
                      {"oneOf", gb_negate_one_of},
+                     {GB_NEGATED, gb_negate_not},
                      {GB_EVALUATED, gb_negate_branches},
                      {"unevaluatedProperties", gb_negate_unevaluated},
                      {"unevaluatedItems", gb_negate_unevaluated},

@@ -90,23 +90,37 @@ json_t *gb_evaluated_by_either(gb_evaluating *at, json_t *a, json_t *b) {
     return NULL;
 }
 
+/* Takes both; NULL, with the error, if the list is too long. */
+static json_t *append(gb_evaluating *at, json_t *list, json_t *evaluation) {
+    if (list && evaluation && check_size(at, evaluation) && gb_is_covered(at, list, evaluation)) {
+        json_decref(evaluation);
+        return list;
+    }
+    list = gb_append_value(list, evaluation);
+    if (list && check_count(at, json_array_size(list)) && !gb_schema_failed(at->reader))
+        return list;
+    json_decref(list);
+    return NULL;
+}
+
 /* Each of a with each of b. */
 static json_t *combine(gb_evaluating *at, const json_t *a, const json_t *b) {
     const size_t count = json_array_size(b);
-    json_t *all = check_count(at, json_array_size(a) * count) ? json_array() : NULL;
-    for (size_t i = 0; all && i < json_array_size(a) * count; i++) {
-        json_t *whole = unite(json_array_get(a, i / count), json_array_get(b, i % count));
-        all = gb_append_value(all, whole);
-        if (all && !check_size(at, whole)) {
-            json_decref(all);
-            return NULL;
-        }
-    }
+    json_t *all = json_array();
+    for (size_t i = 0; all && i < json_array_size(a) * count; i++)
+        all = append(at, all, unite(json_array_get(a, i / count), json_array_get(b, i % count)));
     return all;
 }
 
+/* Whether what another one evaluates changes nothing. */
+static bool is_final(const json_t *list) {
+    const json_t *first = json_array_get(list, 0);
+    return json_array_size(list) == 1 && gb_evaluates_all(first) && !json_object_get(first, "allOf");
+}
+
 json_t *gb_evaluated_by_both(gb_evaluating *at, json_t *a, json_t *b) {
-    const bool is_first = gb_is_nothing_evaluated(b), is_second = !is_first && gb_is_nothing_evaluated(a);
+    const bool is_first = is_final(a) || gb_is_nothing_evaluated(b);
+    const bool is_second = is_final(b) || gb_is_nothing_evaluated(a);
     json_t *both = !a || !b    ? NULL
                    : is_first  ? json_incref(a)
                    : is_second ? json_incref(b)

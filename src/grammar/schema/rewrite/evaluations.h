@@ -24,6 +24,12 @@ bool gb_is_nothing_evaluated(const json_t *list);
 /* What the schema evaluates by its own keywords, whatever else holds. */
 json_t *gb_evaluated_by_own(const gb_evaluating *at, const json_t *schema);
 
+/* Whether all members or items are evaluated, where its conditions hold. */
+bool gb_evaluates_all(const json_t *evaluation);
+
+/* Whether one of the list evaluates as much and asks no more. True as well on an error. */
+bool gb_is_covered(const gb_evaluating *at, const json_t *list, const json_t *evaluation);
+
 /* Each of the list where this schema holds, too. Does not take the schema; NULL counts as no memory. */
 json_t *gb_evaluated_where(json_t *list, const json_t *schema);
 

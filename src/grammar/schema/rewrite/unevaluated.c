@@ -4,6 +4,7 @@
 #include "grammar/common/build_json.h"
 #include "grammar/schema/reader/keywords.h"
 #include "grammar/schema/rewrite/evaluated.h"
+#include "grammar/schema/rewrite/evaluations.h"
 #include "grammar/schema/rewrite/made.h"
 
 #include <string.h>
@@ -20,7 +21,7 @@ static json_t *ask_conditions(json_t *evaluation) {
 
 /* Takes the evaluation, which becomes a schema where all other members satisfy `value`. */
 static json_t *ask_of_members(json_t *evaluation, json_t *value) {
-    return json_object_get(evaluation, "additionalProperties")
+    return gb_evaluates_all(evaluation)
                ? ask_conditions(evaluation)
                : gb_set_member(evaluation, "additionalProperties", json_incref(value));
 }
@@ -28,7 +29,7 @@ static json_t *ask_of_members(json_t *evaluation, json_t *value) {
 /* The same of items, of which those count that satisfy none of `contains`. */
 static json_t *ask_of_items(json_t *evaluation, json_t *value) {
     json_t *contained = json_incref(json_object_get(evaluation, "contains"));
-    if (json_object_get(evaluation, "items")) {
+    if (gb_evaluates_all(evaluation)) {
         json_decref(contained);
         return ask_conditions(evaluation);
     }
