@@ -374,6 +374,10 @@ static void test_unevaluated_choices(void **state) {
          "}}],'properties':{'x':true}}",
          {"{'x':1}", "{'a':1,'b':null}", "{'b':null,'x':2}"},
          {"{'b':1}", "{'a':1,'b':1}", "{'a':1,'c':1}"}},
+        {"{'unevaluatedProperties':{'const':1},'anyOf':[{'required':['a'],'properties':{'a':true}},{'if':{"
+         "'required':['b']},'else':{'properties':{'c':true}}}]}",
+         {"{'b':1,'d':1}", "{'c':2}", "{'a':2}", "{'b':1,'a':2}", "{'a':2,'c':2}"},
+         {"{'b':1,'c':2}", "{'b':2}", "{'d':2}", "{'a':2,'b':1,'c':2}"}},
         /* Ways that evaluate no more than others do count once. */
         {"{'unevaluatedProperties':false,'anyOf':[" SAME("a") "," SAME("b") "," SAME("c") "," SAME(
              "d") "," SAME("e") "," SAME("f") "," SAME("g") "," SAME("h") "," SAME("i") "," SAME("j") "]}",

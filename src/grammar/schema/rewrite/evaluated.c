@@ -61,6 +61,16 @@ static bool is_always_satisfied(gb_evaluating *at, const json_t *schema) {
     return true;
 }
 
+/* Whether one of the list evaluates nothing, under whatever conditions. */
+static bool may_be_nothing(const json_t *list) {
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *evaluation = json_array_get(list, i);
+        if (json_object_size(evaluation) == (json_object_get(evaluation, "allOf") ? 1 : 0))
+            return true;
+    }
+    return false;
+}
+
 /* Any of the branches that hold evaluate. That none of them does counts where another one may hold. */
 static json_t *add_any_of(gb_evaluating *at, const json_t *schema, json_t *list) {
     const json_t *branches = gb_keyword_array(at->reader, schema, "anyOf");
@@ -69,7 +79,7 @@ static json_t *add_any_of(gb_evaluating *at, const json_t *schema, json_t *list)
     for (size_t i = 0; some && i < json_array_size(branches); i++) {
         json_t *branch = json_array_get(branches, i), *evaluated = evaluated_by(at, branch);
         const bool is_idle = gb_is_nothing_evaluated(evaluated) || is_always_satisfied(at, branch);
-        has_idle |= is_idle;
+        has_idle |= is_idle || may_be_nothing(evaluated);
         if (!is_idle)
             evaluated = or_nothing(gb_evaluated_where(evaluated, branch));
         some = gb_evaluated_by_both(at, some, evaluated);
