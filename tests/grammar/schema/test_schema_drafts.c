@@ -8,6 +8,7 @@
 
 #define DRAFT_4 "'$schema':'http://json-schema.org/draft-04/schema#',"
 #define DRAFT_7 "'$schema':'http://json-schema.org/draft-07/schema#',"
+#define DRAFT_2019 "'$schema':'https://json-schema.org/draft/2019-09/schema',"
 #define DRAFT_2020 "'$schema':'https://json-schema.org/draft/2020-12/schema',"
 
 static void test_drafts(void **state) {
@@ -25,6 +26,15 @@ static void test_drafts(void **state) {
         {"{" DRAFT_4 "'type':'object','properties':{'const':{'const':1},'if':{'type':'null'}}}",
          {"{'const':2}", "{'if':null}"},
          {"{'if':1}"}},
+        {"{" DRAFT_7 "'unevaluatedProperties':false,'unevaluatedItems':false}", {"{'a':1}", "[1]"}, {""}},
+        {"{" DRAFT_2019 "'unevaluatedProperties':false,'unevaluatedItems':false}",
+         {"{}", "[]"},
+         {"{'a':1}", "[1]"}},
+        {"{" DRAFT_2019 "'unevaluatedItems':false,'contains':{'const':1},'prefixItems':[true]}",
+         {"{}"},
+         {"[1]"}},
+        {"{" DRAFT_2020 "'unevaluatedItems':false,'contains':{'const':1}}", {"[1]"}, {"[1,2]"}},
+        {"{" DRAFT_2019 "'unevaluatedItems':{'type':'null'},'items':[true]}", {"[1,null]"}, {"[1,2]"}},
         /* Only draft 4 has id. */
         {"{'properties':{'a':{'id':'x','type':'integer'},'b':{'$ref':'#/properties/a'}}}",
          {"{'b':1}"},

@@ -12,6 +12,9 @@
 #include <limits.h>
 #include <stdlib.h>
 
+/* Evaluates a member beside another one. */
+#define EVALUATING(name) "{'properties':{'" name "':true},'required':['" name "0']}"
+
 typedef struct refusal {
     const char *schema;
     gumbel_status status;
@@ -57,6 +60,10 @@ static void test_wrong(void **state) {
         {"{'type':'string','pattern':'a('}", GUMBEL_ERROR_FORMAT, "'pattern' at #/pattern", "("},
         {"{'type':'object','required':'a'}", GUMBEL_ERROR_FORMAT, "'required'", "an array"},
         {"{'type':'object','required':[1]}", GUMBEL_ERROR_FORMAT, "'required'", "a list of strings"},
+        {"{'unevaluatedProperties':7}", GUMBEL_ERROR_FORMAT, "'unevaluatedProperties' at #/", "a boolean"},
+        {"{'unevaluatedItems':[]}", GUMBEL_ERROR_FORMAT, "'unevaluatedItems' at #/", "a boolean"},
+        {"{'unevaluatedItems':false,'anyOf':[{'prefixItems':7}]}", GUMBEL_ERROR_FORMAT,
+         "'prefixItems' at #/anyOf/0/prefixItems", "an array"},
         {"{'enum':7}", GUMBEL_ERROR_FORMAT, "'enum'", "an array"},
         {"{'anyOf':{}}", GUMBEL_ERROR_FORMAT, "'anyOf'", "an array"},
         {"{'anyOf':[]}", GUMBEL_ERROR_FORMAT, "'anyOf'", "at least one"},
@@ -95,8 +102,10 @@ static void test_unsupported(void **state) {
          GUMBEL_ERROR_UNSUPPORTED, "'uniqueItems' at #/uniqueItems", "cannot be honoured"},
         {"{'contains':{},'minContains':5,'maxItems':9}", GUMBEL_ERROR_UNSUPPORTED, "'contains' at #/contains",
          "4 items"},
-        {"{'unevaluatedProperties':false}", GUMBEL_ERROR_UNSUPPORTED, "'unevaluatedProperties'", ""},
-        {"{'unevaluatedItems':false}", GUMBEL_ERROR_UNSUPPORTED, "'unevaluatedItems'", ""},
+        {"{'properties':{'o':{'unevaluatedProperties':false,'anyOf':[" EVALUATING("a") "," EVALUATING("b") "," EVALUATING("c") "," EVALUATING(
+             "d") "," EVALUATING("e") "," EVALUATING("f") "," EVALUATING("g") "," EVALUATING("h") "," EVALUATING("i") "]}}}",
+         GUMBEL_ERROR_UNSUPPORTED, "'unevaluatedProperties' at #/properties/o/unevaluatedProperties",
+         "more than 256 ways"},
         {"{'$recursiveRef':'#'}", GUMBEL_ERROR_UNSUPPORTED, "'$recursiveRef'", ""},
         {"{'$ref':'https://example.com/other.json'}", GUMBEL_ERROR_UNSUPPORTED, "'$ref'",
          "'https://example.com/other.json' is in another document"},
@@ -108,8 +117,8 @@ static void test_unsupported(void **state) {
          "at #/oneOf/1"},
         {"{'not':{'uniqueItems':true}}", GUMBEL_ERROR_UNSUPPORTED, "'not' at #/not",
          "'uniqueItems' cannot be negated"},
-        {"{'if':{'unevaluatedItems':false},'then':{}}", GUMBEL_ERROR_UNSUPPORTED,
-         "'unevaluatedItems' at #/if/unevaluatedItems", "cannot be honoured"},
+        {"{'unevaluatedItems':{'uniqueItems':true},'$ref':'#/$defs/a','$defs':{'a':{'uniqueItems':true}}}",
+         GUMBEL_ERROR_UNSUPPORTED, "'uniqueItems'", "cannot be honoured"},
         {"{'type':'string','pattern':'(?<=a)b'}", GUMBEL_ERROR_UNSUPPORTED, "'pattern' at #/pattern", ""},
         {"{'type':'string','pattern':'(a)\\\\1'}", GUMBEL_ERROR_UNSUPPORTED, "'pattern' at #/pattern", ""},
         {"{'type':'object','patternProperties':{'(?<!a)':{}}}", GUMBEL_ERROR_UNSUPPORTED,

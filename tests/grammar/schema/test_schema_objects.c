@@ -305,6 +305,187 @@ static void test_many_dependencies(void **state) {
     check_schema(&test, &compact);
 }
 
+/* What a member of an object may be that no schema of the object evaluates. */
+static void test_unevaluated_members(void **state) {
+    (void)state;
+    static const schema_case cases[] = {
+        {"{'unevaluatedProperties':false}", {"{}", "1", "[2]"}, {"{'a':1}"}},
+        {"{'unevaluatedProperties':{'type':'integer'}}", {"{'a':1}"}, {"{'a':'x'}"}},
+        {"{'properties':{'a':true},'patternProperties':{'^x':{'type':'null'}},'unevaluatedProperties':{'type'"
+         ":"
+         "'integer'}}",
+         {"{'a':'','x':null,'b':1}"},
+         {"{'x':1}", "{'b':''}"}},
+        {"{'unevaluatedProperties':false,'additionalProperties':{'type':'null'}}",
+         {"{'a':null}"},
+         {"{'a':1}"}},
+        /* Schemas of the same value evaluate, however deep. */
+        {"{'type':'object','unevaluatedProperties':false,'allOf':[{'properties':{'a':{'type':'integer'}},"
+         "'allOf':[{'$ref':'#/$defs/b'}]}],'$defs':{'b':{'patternProperties':{'^b':true}}}}",
+         {"{}", "{'a':1,'b':'','bb':2}"},
+         {"{'a':''}", "{'c':1}", "1"}},
+        {"{'$ref':'#/$defs/"
+         "a','properties':{'b':true},'unevaluatedProperties':false,'$defs':{'a':{'properties':{"
+         "'a':true}}}}",
+         {"{'a':1,'b':2}"},
+         {"{'c':3}"}},
+        {"{'unevaluatedProperties':false,'allOf':[{'additionalProperties':{'type':'integer'}}]}",
+         {"{'a':1}"},
+         {"{'a':''}"}},
+        {"{'unevaluatedProperties':false,'allOf':[{'unevaluatedProperties':true}]}", {"{'a':1}"}, {""}},
+        {"{'unevaluatedProperties':true,'allOf':[{'unevaluatedProperties':false,'properties':{'a':true}}]}",
+         {"{'a':1}"},
+         {"{'b':1}"}},
+        /* Those beside it, of other values and under not do not. */
+        {"{'allOf':[{'properties':{'a':true}},{'unevaluatedProperties':false}]}", {"{}"}, {"{'a':1}"}},
+        {"{'properties':{'a':true},'allOf':[{'unevaluatedProperties':false}]}", {"{}"}, {"{'a':1}"}},
+        {"{'properties':{'a':{'properties':{'b':true}}},'unevaluatedProperties':false}",
+         {"{'a':{'b':1,'c':2}}"},
+         {"{'b':1}", "{'c':1}"}},
+        {"{'unevaluatedProperties':false,'not':{'not':{'properties':{'a':{'type':'null'}}}}}",
+         {"{}"},
+         {"{'a':null}", "{'a':1}"}},
+        {"{'unevaluatedProperties':false,'propertyNames':{'enum':['a']},'required':['a']}",
+         {"1"},
+         {"{'a':1}", "{}"}},
+        /* A schema within itself. */
+        {"{'type':'object','properties':{'a':{'$ref':'#'}},'allOf':[{'properties':{'b':{'$ref':'#'}}}],"
+         "'unevaluatedProperties':false}",
+         {"{'a':{'b':{}},'b':{}}"},
+         {"{'a':{'c':{}}}", "{'a':{'b':{'c':1}}}"}},
+    };
+    CHECK_SCHEMAS(cases, &compact);
+}
+
+/* A branch that evaluates the same member as others. */
+#define SAME(value) "{'properties':{'x':{'const':'" value "'}},'required':['x']}"
+
+/* Where schemas may or may not hold, those that do evaluate. */
+static void test_unevaluated_choices(void **state) {
+    (void)state;
+    static const schema_case cases[] = {
+        {"{'unevaluatedProperties':false,'anyOf':[{'properties':{'a':{'const':1}},'required':['a']},{'"
+         "properties'"
+         ":{'b':{'const':2}},'required':['b']},{'properties':{'c':{'const':3}},'required':['c']}]}",
+         {"{'a':1}", "{'b':2}", "{'a':1,'b':2}", "{'c':3,'a':1}", "{'b':2,'c':3,'a':1}"},
+         {"{}", "{'a':2}", "{'a':1,'b':3}", "{'a':1,'c':4,'b':2}", "{'a':1,'b':2,'c':3,'d':4}"}},
+        {"{'unevaluatedProperties':false,'anyOf':[{'required':['a']},{'properties':{'a':true,'b':{'type':'"
+         "null'}"
+         "}}],'properties':{'x':true}}",
+         {"{'x':1}", "{'a':1,'b':null}", "{'b':null,'x':2}"},
+         {"{'b':1}", "{'a':1,'b':1}", "{'a':1,'c':1}"}},
+        {"{'unevaluatedProperties':{'const':1},'anyOf':[{'required':['a'],'properties':{'a':true}},{'if':{"
+         "'required':['b']},'else':{'properties':{'c':true}}}]}",
+         {"{'b':1,'d':1}", "{'c':2}", "{'a':2}", "{'b':1,'a':2}", "{'a':2,'c':2}"},
+         {"{'b':1,'c':2}", "{'b':2}", "{'d':2}", "{'a':2,'b':1,'c':2}"}},
+        /* Ways that evaluate no more than others do count once. */
+        {"{'unevaluatedProperties':false,'anyOf':[" SAME("a") "," SAME("b") "," SAME("c") "," SAME(
+             "d") "," SAME("e") "," SAME("f") "," SAME("g") "," SAME("h") "," SAME("i") "," SAME("j") "]}",
+         {"{'x':'a'}", "{'x':'j'}"},
+         {"{}", "{'x':'k'}", "{'x':'a','y':1}"}},
+        {"{'unevaluatedProperties':false,'anyOf':[true,{'properties':{'a':true}}]}",
+         {"{'a':1}"},
+         {"{'b':1}"}},
+        {"{'unevaluatedProperties':false,'allOf':[{'anyOf':[{'properties':{'a':{'const':1}},'required':['a']}"
+         ","
+         "{'properties':{'b':{'const':1}},'anyOf':[{'patternProperties':{'^c':{'const':1}}},{'type':'null'}]}"
+         "]}]"
+         "}",
+         {"{}", "{'a':1}", "{'b':1,'c':1}", "{'a':1,'b':1,'cc':1}", "null"},
+         {"{'a':2}", "{'c':2}", "{'a':1,'b':2}", "{'d':1}", "{'a':1,'b':2,'c':1}"}},
+        {"{'unevaluatedProperties':false,'oneOf':[{'properties':{'a':{'const':1}},'required':['a']},{'"
+         "properties'"
+         ":{'b':{'const':2}},'required':['b']}]}",
+         {"{'a':1}", "{'b':2}"},
+         {"{}", "{'a':1,'b':2}", "{'a':1,'b':3}", "{'a':1,'c':1}"}},
+        {"{'unevaluatedProperties':false,'oneOf':[{'type':'object','required':['a']},{'properties':{'b':true}"
+         ","
+         "'required':['b']},{'type':'null'}],'properties':{'a':true}}",
+         {"{'a':1}", "{'b':1}", "1"},
+         {"{'a':1,'b':1}", "{'b':1,'c':1}", "null"}},
+        {"{'unevaluatedProperties':false,'if':{'properties':{'a':{'const':1}},'required':['a']},'then':{"
+         "'properties':{'b':true}},'else':{'properties':{'c':true}}}",
+         {"{}", "{'a':1}", "{'a':1,'b':2}", "{'c':3}"},
+         {"{'a':2}", "{'a':1,'c':2}", "{'b':1}", "{'b':1,'c':1}"}},
+        {"{'unevaluatedProperties':false,'if':{'properties':{'a':{'const':1}},'required':['a']},'then':{"
+         "'properties':{'b':true}}}",
+         {"{}", "{'a':1,'b':2}"},
+         {"{'a':2}", "{'b':1}"}},
+        {"{'unevaluatedProperties':false,'if':{'required':['a']},'else':{'properties':{'b':true}}}",
+         {"{}", "{'b':1}"},
+         {"{'a':1}", "{'a':1,'b':1}"}},
+        {"{'unevaluatedProperties':false,'if':{'patternProperties':{'^a':{'type':'null'}}}}",
+         {"{}", "{'a':null}"},
+         {"{'a':1}", "{'b':null}"}},
+        {"{'unevaluatedProperties':false,'properties':{'a':true},'dependentSchemas':{'a':{'properties':{'b':"
+         "true}"
+         "}}}",
+         {"{}", "{'a':1}", "{'b':2,'a':1}"},
+         {"{'b':2}", "{'a':1,'c':1}"}},
+        /* The opposite. */
+        {"{'not':{'type':'object','unevaluatedProperties':false,'allOf':[{'properties':{'a':true}}]}}",
+         {"1", "{'b':1}", "{'a':1,'b':2}"},
+         {"{}", "{'a':1}"}},
+        {"{'not':{'anyOf':[true,{'properties':{'a':true}}],'unevaluatedProperties':false}}",
+         {"{'b':1}", "{'a':1,'b':1}"},
+         {"{'a':1}", "{}", "1"}},
+        {"{'oneOf':[{'$ref':'#/$defs/"
+         "a'},{'properties':{'b':true},'unevaluatedProperties':false}],'$defs':{'a':{"
+         "'type':'object','properties':{'a':true},'unevaluatedProperties':false}}}",
+         {"{'a':1}", "{'b':1}", "1"},
+         {"{}", "{'a':1,'b':1}", "{'c':1}"}},
+    };
+    CHECK_SCHEMAS(cases, &compact);
+    const gb_schema_options in_order = {.space = GB_SPACE_NONE, .in_order = true};
+    const schema_case ordered = {
+        "{'unevaluatedProperties':false,'properties':{'a':true},'anyOf':[{'properties':{'b':{'const':1}},"
+        "'required':['b']},{'properties':{'c':true}}]}",
+        {"{'a':1,'b':1}", "{'a':1,'b':1,'c':2}", "{'a':1,'c':2}"},
+        {"{'b':1,'a':1}", "{'d':1}", "{'b':2,'d':1}"}};
+    check_schema(&ordered, &in_order);
+}
+
+static void test_unevaluated_items(void **state) {
+    (void)state;
+    static const schema_case cases[] = {
+        {"{'unevaluatedItems':false}", {"[]", "1", "{'a':1}"}, {"[1]"}},
+        {"{'unevaluatedItems':{'type':'null'},'prefixItems':[true]}",
+         {"[]", "[1]", "[1,null,null]"},
+         {"[1,2]"}},
+        {"{'unevaluatedItems':false,'prefixItems':[true],'allOf':[{'prefixItems':[true,{'type':'null'}]},{'$"
+         "ref':"
+         "'#/$defs/a'}],'$defs':{'a':{'prefixItems':[{'type':'integer'}]}}}",
+         {"[]", "[1]", "[1,null]"},
+         {"['']", "[1,2]", "[1,null,null]"}},
+        {"{'unevaluatedItems':false,'allOf':[{'items':{'type':'null'}}]}", {"[null,null]"}, {"[1]"}},
+        {"{'unevaluatedItems':false,'allOf':[{'unevaluatedItems':{'type':'null'}}]}", {"[null]"}, {"[1]"}},
+        {"{'unevaluatedItems':false,'allOf':[{'items':[true]}]}", {"[1]"}, {"[1,2]"}},
+        {"{'unevaluatedItems':false,'items':[true],'additionalItems':{'type':'null'}}",
+         {"[1,null,null]"},
+         {"[1,2]"}},
+        {"{'unevaluatedItems':false,'allOf':[{'prefixItems':[true],'additionalItems':true}]}",
+         {"[1]"},
+         {"[1,2]"}},
+        {"{'allOf':[{'prefixItems':[true]},{'unevaluatedItems':false}]}", {"[]"}, {"[1]"}},
+        {"{'unevaluatedItems':false,'anyOf':[{'prefixItems':[{'const':1}]},{'prefixItems':[true,{'const':2}]}"
+         "]}",
+         {"[]", "[1]", "[1,2]", "[3,2]"},
+         {"[1,3]", "[1,2,3]"}},
+        {"{'unevaluatedItems':false,'if':{'prefixItems':[{'const':1}]},'then':{'prefixItems':[true,true]}}",
+         {"[]", "[1]", "[1,2]"},
+         {"[2]", "[1,2,3]"}},
+        /* From 2020-12 on the items that contains counts are evaluated. */
+        {"{'unevaluatedItems':{'type':'null'},'prefixItems':[true],'contains':{'type':'string'}}",
+         {"[1,'']", "['']", "['',null]", "[1,null,'',null]"},
+         {"[]", "[1]", "[1,2,'']", "[1,null]"}},
+        {"{'unevaluatedItems':false,'anyOf':[{'contains':{'const':1}},{'contains':{'const':2}}]}",
+         {"[1]", "[2,2]", "[1,2,1]"},
+         {"[]", "[3]", "[1,3]"}},
+        {"{'unevaluatedItems':false,'minContains':0,'contains':{'const':1}}", {"[]", "[1,1]"}, {"[2]"}},
+    };
+    CHECK_SCHEMAS(cases, &compact);
+}
+
 static void test_references(void **state) {
     (void)state;
     static const schema_case cases[] = {
@@ -438,6 +619,9 @@ int main(void) {
                                        cmocka_unit_test(test_combined),
                                        cmocka_unit_test(test_dependencies),
                                        cmocka_unit_test(test_many_dependencies),
+                                       cmocka_unit_test(test_unevaluated_members),
+                                       cmocka_unit_test(test_unevaluated_choices),
+                                       cmocka_unit_test(test_unevaluated_items),
                                        cmocka_unit_test(test_references),
                                        cmocka_unit_test(test_space),
                                        cmocka_unit_test(test_in_order),

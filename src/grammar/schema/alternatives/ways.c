@@ -8,6 +8,8 @@
 #include "grammar/schema/rewrite/rewrite.h"
 #include "grammar/schema/rewrite/target.h"
 
+#include <string.h>
+
 void gb_way_free(gb_way *at) {
     gb_terms_free(&at->terms);
     gb_terms_free(&at->chosen);
@@ -101,20 +103,24 @@ static bool is_satisfied(gb_schema_reader *reader, const gb_way *at, const json_
     return false;
 }
 
+/* The schema's branches, if the way is to choose among them. */
+static const json_t *unchosen(gb_schema_reader *reader, const gb_way *at, const json_t *schema,
+                              const char *keyword) {
+    const json_t *branches = gb_keyword_array(reader, schema, keyword);
+    const bool is_settled = !branches || gb_terms_have(&at->chosen, branches) ||
+                            (strcmp(keyword, "anyOf") == 0 && is_satisfied(reader, at, branches));
+    return is_settled ? NULL : branches;
+}
+
 const json_t *gb_way_choice(gb_schema_reader *reader, const gb_way *at, const json_t **schema,
                             const char **keyword) {
-    static const char *const keywords[] = {"anyOf", "oneOf"};
-    for (size_t i = 0; i < at->terms.count; i++)
-        for (size_t k = 0; k < sizeof keywords / sizeof keywords[0]; k++) {
-            const json_t *branches = gb_keyword_array(reader, at->terms.items[i], keywords[k]);
-            if (!branches || gb_terms_have(&at->chosen, branches) ||
-                (k == 0 && is_satisfied(reader, at, branches)))
-                continue;
-            *schema = at->terms.items[i];
-            *keyword = keywords[k];
-            return branches;
-        }
-    return NULL;
+    static const char *const keywords[] = {GB_EVALUATED, "anyOf", "oneOf"};
+    const json_t *branches = NULL;
+    for (size_t i = 0; i < at->terms.count && !branches; i++)
+        branches = unchosen(reader, at, *schema = at->terms.items[i], *keyword = keywords[0]);
+    for (size_t i = 0; i < 2 * at->terms.count && !branches; i++)
+        branches = unchosen(reader, at, *schema = at->terms.items[i / 2], *keyword = keywords[1 + i % 2]);
+    return branches;
 }
 
 bool gb_way_take(gb_schema_reader *reader, const gb_way *from, const json_t *branches, size_t index,

@@ -3,6 +3,7 @@
  * Values that schemas together do not allow.
  */
 #include "grammar/schema/negate/negation.h"
+#include "grammar/schema/rewrite/unevaluated.h"
 
 /* Each of them negated. */
 static json_t *negate_each(gb_negation *at, const json_t *schemas) {
@@ -51,4 +52,11 @@ json_t *gb_negate_if(gb_negation *at, const json_t *schema, const char *key, jso
         parts = gb_append_value(parts,
                                 gb_all_of_two(gb_negate_schema(at, value), gb_negate_schema(at, otherwise)));
     return gb_any_of(parts);
+}
+
+/* What it is said by is negated. */
+json_t *gb_negate_unevaluated(gb_negation *at, const json_t *schema, const char *key, json_t *value) {
+    const json_t *said = gb_unevaluated(at->reader, schema, key);
+    (void)value;
+    return said ? gb_negate_later(said) : NULL;
 }

@@ -26,7 +26,7 @@ gb_negate_keyword gb_negate_leave_out, gb_negate_values, gb_negate_pattern, gb_n
 gb_negate_keyword gb_negate_required, gb_negate_properties, gb_negate_patterns, gb_negate_other_members,
     gb_negate_names, gb_negate_dependencies;
 gb_negate_keyword gb_negate_items, gb_negate_prefix_items, gb_negate_other_items, gb_negate_contains;
-gb_negate_keyword gb_negate_branches, gb_negate_one_of, gb_negate_not, gb_negate_if;
+gb_negate_keyword gb_negate_branches, gb_negate_one_of, gb_negate_not, gb_negate_if, gb_negate_unevaluated;
 gb_negate_keyword gb_refuse_negation;
 
 /* Of branches of a oneOf, which are taken in pairs, and of first items. */

@@ -32,11 +32,7 @@ bool gb_reference_stands_alone(const gb_schema_reader *reader, const json_t *sch
 
 /* A keyword that cannot be honoured, with a value that asks nothing. */
 static bool is_neutral(const char *keyword, const json_t *value) {
-    if (strcmp(keyword, "$recursiveAnchor") == 0)
-        return json_is_false(value);
-    if (strncmp(keyword, "unevaluated", 11) == 0)
-        return json_is_true(value) || (json_is_object(value) && json_object_size(value) == 0);
-    return false;
+    return strcmp(keyword, "$recursiveAnchor") == 0 && json_is_false(value);
 }
 
 static bool has_zero(const json_t *value) {

@@ -17,6 +17,9 @@
 #define GB_NEGATED                                                                                           \
     "\xff"                                                                                                   \
     "not" /* all but what the schema allows, found when it is asked for */
+#define GB_EVALUATED                                                                                         \
+    "\xff"                                                                                                   \
+    "evaluated" /* as anyOf: what may be evaluated, which is chosen before other branches */
 #define GB_CONTAINS_FROM                                                                                     \
     "\xff"                                                                                                   \
     "from" /* `contains` looks at the items from this index on */

@@ -6,6 +6,7 @@
 #include "grammar/schema/negate/negate.h"
 #include "grammar/schema/reader/keywords.h"
 #include "grammar/schema/rewrite/made.h"
+#include "grammar/schema/rewrite/unevaluated.h"
 
 #include <string.h>
 
@@ -36,6 +37,12 @@ static json_t *rewrite_if(gb_schema_reader *reader, const json_t *schema) {
     json_decref(first);
     json_decref(second);
     return made;
+}
+
+static const char condition_keyword[] = "if";
+
+const json_t *gb_rewritten_if(gb_schema_reader *reader, const json_t *schema) {
+    return gb_rewritten(reader, schema, condition_keyword, rewrite_if);
 }
 
 /* The member is missing, or the schema holds as well. */
@@ -99,12 +106,25 @@ static json_t *rewrite_old_dependencies(gb_schema_reader *reader, const json_t *
     return rewrite_dependencies(reader, schema, "dependencies");
 }
 
+static bool add(gb_schema_reader *reader, gb_terms *made, const json_t *term) {
+    return term && (gb_terms_add(made, term) || gb_schema_no_memory(reader));
+}
+
+static bool add_unevaluated(gb_schema_reader *reader, const json_t *schema, gb_terms *made) {
+    static const char *const keywords[] = {"unevaluatedProperties", "unevaluatedItems"};
+    for (size_t i = 0; i < sizeof keywords / sizeof keywords[0]; i++)
+        if (json_object_get(schema, keywords[i]) &&
+            !add(reader, made, gb_unevaluated(reader, schema, keywords[i])))
+            return false;
+    return true;
+}
+
 bool gb_rewrite(gb_schema_reader *reader, const json_t *schema, gb_terms *made) {
     static const struct {
         const char *keyword;
         gb_rewriter *rewrite;
     } rewriters[] = {{"not", rewrite_not},
-                     {"if", rewrite_if},
+                     {condition_keyword, rewrite_if},
                      {"dependentRequired", rewrite_dependent_required},
                      {"dependentSchemas", rewrite_dependent_schemas},
                      {"dependencies", rewrite_old_dependencies}};
@@ -112,10 +132,8 @@ bool gb_rewrite(gb_schema_reader *reader, const json_t *schema, gb_terms *made) 
         if (!json_object_get(schema, rewriters[i].keyword))
             continue;
         const json_t *term = gb_rewritten(reader, schema, rewriters[i].keyword, rewriters[i].rewrite);
-        if (!term)
+        if (!add(reader, made, term))
             return false;
-        if (!gb_terms_add(made, term))
-            return gb_schema_no_memory(reader);
     }
-    return true;
+    return add_unevaluated(reader, schema, made);
 }
