@@ -16,14 +16,16 @@ typedef struct trie {
     gumbel_status status;
 } trie;
 
+static bool is_word(const gb_expression_node *node) {
+    return node->kind == GB_NODE_BYTES || node->kind == GB_NODE_EMPTY;
+}
+
 bool gb_are_words(const gb_expressions *expressions, gb_expression expression) {
     const gb_expression_node *node = &expressions->nodes[expression];
-    if (node->kind == GB_NODE_BYTES)
-        return true;
     for (uint32_t i = 0; i < node->count && node->kind == GB_NODE_CHOICE; i++)
-        if (expressions->nodes[expressions->links[node->first + i]].kind != GB_NODE_BYTES)
+        if (!is_word(&expressions->nodes[expressions->links[node->first + i]]))
             return false;
-    return node->kind == GB_NODE_CHOICE;
+    return node->kind == GB_NODE_CHOICE || is_word(node);
 }
 
 /* ---- Classes of bytes ---------------------------------------------------------------------------------- */
@@ -106,20 +108,22 @@ static void add_word(trie *to, const uint8_t *bytes, size_t size) {
 
 static void add_words(trie *to, const gb_expressions *expressions, gb_expression words, gb_watch *watch) {
     const gb_expression_node *node = &expressions->nodes[words];
-    const bool is_one = node->kind == GB_NODE_BYTES;
+    const bool is_one = node->kind != GB_NODE_CHOICE;
     for (uint32_t i = 0; i < (is_one ? 1 : node->count) && to->status == GUMBEL_OK; i++) {
         const gb_expression_node *word =
             is_one ? node : &expressions->nodes[expressions->links[node->first + i]];
         if (!gb_watch_goes_on(watch, word->count + 1))
             to->status = watch->error.status;
         else
-            add_word(to, expressions->bytes.data + word->first, word->count);
+            add_word(to, word->count ? expressions->bytes.data + word->first : NULL, word->count);
     }
 }
 
 /* Puts the states of `all` behind those of the trie. */
-static void add_all(trie *to) {
+static void add_all(trie *to, gb_watch *watch) {
     gb_dfa *dfa = to->dfa;
+    if (to->status == GUMBEL_OK && !gb_watch_goes_on(watch, to->all->count + dfa->count))
+        to->status = watch->error.status;
     const uint32_t offset = (uint32_t)dfa->count;
     for (uint32_t state = 0; state < to->all->count && to->status == GUMBEL_OK; state++)
         add_state(to, state);
@@ -133,7 +137,7 @@ static void add_all(trie *to) {
 static void build(trie *to, const gb_expressions *expressions, gb_expression words, gb_watch *watch) {
     const gb_expression_node *node = &expressions->nodes[words];
     gb_byte_set bytes = {{0}};
-    if (node->kind == GB_NODE_BYTES)
+    if (node->kind != GB_NODE_CHOICE)
         mark_bytes(expressions, node, &bytes);
     for (uint32_t i = 0; i < node->count && node->kind == GB_NODE_CHOICE; i++)
         mark_bytes(expressions, &expressions->nodes[expressions->links[node->first + i]], &bytes);
@@ -141,7 +145,7 @@ static void build(trie *to, const gb_expressions *expressions, gb_expression wor
         to->status = GUMBEL_ERROR_MEMORY;
     if (to->status == GUMBEL_OK && add_state(to, 0) != GB_NO_STATE)
         add_words(to, expressions, words, watch);
-    add_all(to);
+    add_all(to, watch);
     to->dfa->ends_unit = to->status == GUMBEL_OK ? gb_allocate(to->dfa->count, 1) : NULL;
     if (to->status == GUMBEL_OK && (!to->dfa->ends_unit || !gb_dfa_trim(to->dfa)))
         to->status = GUMBEL_ERROR_MEMORY;

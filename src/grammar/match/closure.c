@@ -178,11 +178,12 @@ static void visit(gb_closure *closure, gb_stack stack) {
     }
 }
 
-/* Begins the parts that are called, each once: ambiguous texts around a part do not multiply its own. */
+/* Begins the parts that were called, each once for these calls: ways around a part do not multiply its own.
+ */
 static void join_calls(gb_closure *closure) {
     gb_stack_list *calls = &closure->calls;
     sort(calls);
-    for (size_t i = 0, next; i < calls->count; i = next) {
+    for (size_t i = 0, next; i < calls->count && !closure->failed; i = next) {
         for (next = i + 1; next < calls->count && calls->items[next].state == calls->items[i].state;)
             next++;
         if (!gb_grow((void **)&closure->scratch, &closure->scratch_capacity, next - i,

@@ -38,9 +38,10 @@ uint32_t gb_join_frames(gb_closure *closure, uint32_t *frames, size_t count) {
             frames[kept++] = frames[i];
     if (kept == 1)
         return frames[0];
-    if (!gb_intern(&closure->joined, frames, kept, &joined.value))
-        closure->failed = true;
-    return gb_frame_number(closure, joined);
+    if (gb_intern(&closure->joined, frames, kept, &joined.value))
+        return gb_frame_number(closure, joined);
+    closure->failed = true;
+    return 0;
 }
 
 const uint32_t *gb_frames_below(const gb_closure *closure, uint32_t number, size_t *count) {

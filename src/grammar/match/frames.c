@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Frames of counted repeats: what follows when such a part begins, and what does when that ends which any
- * frame was pushed for.
+ * Frames of counted repeats, and what follows when a part ends for which a frame was pushed.
  */
 #include "grammar/match/closure.h"
 

@@ -233,6 +233,25 @@ static void test_bombs(void **state) {
     check_bomb(repeated("{'type':'string','pattern':'^x.{1,", "1000000", 1, "}$'}"), GUMBEL_ERROR_LIMIT, "");
 }
 
+/* What a condition evaluates depends on the condition, for a value and for its names. */
+static void test_depends_on_itself(void **state) {
+    (void)state;
+    static const char *const schemas[] = {
+        "{'$ref':'#/$defs/u','$defs':{'u':{'if':{'$ref':'#/$defs/u','unevaluatedProperties':false},"
+        "'then':{'properties':{'a':true}}}}}",
+        "{'$ref':'#/$defs/u','$defs':{'u':{'if':{'propertyNames':{'$ref':'#/$defs/u',"
+        "'unevaluatedProperties':false}},'then':{'properties':{'a':true}}}}}",
+        "{'$ref':'#/$defs/u','$defs':{'u':{'if':{'$ref':'#/$defs/u','unevaluatedItems':false},"
+        "'then':{'prefixItems':[true]},'else':{'not':{'$ref':'#/$defs/u'}}}}}"};
+    for (size_t i = 0; i < sizeof schemas / sizeof *schemas; i++) {
+        gb_grammar *grammar = NULL;
+        gumbel_error error = {0};
+        const gumbel_status status = compile_schema(schemas[i], NULL, &grammar, &error);
+        assert_true(status == GUMBEL_OK || error.message[0]);
+        gb_grammar_destroy(grammar);
+    }
+}
+
 static void check_small(gb_byte_buffer text) {
     gumbel_error error = {0};
     if (express(&text, &error) != GUMBEL_OK)
@@ -353,9 +372,11 @@ static void test_large(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_wrong),     cmocka_unit_test(test_unsupported),
-                                       cmocka_unit_test(test_strict),    cmocka_unit_test(test_options),
-                                       cmocka_unit_test(test_bombs),     cmocka_unit_test(test_small),
-                                       cmocka_unit_test(test_no_memory), cmocka_unit_test(test_large)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_wrong),  cmocka_unit_test(test_unsupported),
+        cmocka_unit_test(test_strict), cmocka_unit_test(test_options),
+        cmocka_unit_test(test_bombs),  cmocka_unit_test(test_depends_on_itself),
+        cmocka_unit_test(test_small),  cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_large)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -449,6 +449,8 @@ static void test_unevaluated_items(void **state) {
     (void)state;
     static const schema_case cases[] = {
         {"{'unevaluatedItems':false}", {"[]", "1", "{'a':1}"}, {"[1]"}},
+        {"{'unevaluatedItems':false,'dependentSchemas':{'a':{'items':true}}}", {"[]", "{'a':1}"}, {"[1]"}},
+        {"{'unevaluatedItems':false,'dependentSchemas':{'a':{'prefixItems':[true]}}}", {"[]"}, {"[1]"}},
         {"{'unevaluatedItems':{'type':'null'},'prefixItems':[true]}",
          {"[]", "[1]", "[1,null,null]"},
          {"[1,2]"}},

@@ -7,6 +7,7 @@
 #define GUMBEL_GRAMMAR_SCHEMA_NEGATE_NEGATION_H
 
 #include "grammar/common/build_json.h"
+#include "grammar/schema/negate/negate.h"
 #include "grammar/schema/reader/keywords.h"
 
 #include <string.h>
@@ -37,10 +38,6 @@ json_t *gb_refuse_many(gb_negation *at, const char *key);
 
 /* What a schema does not allow. */
 json_t *gb_negate_schema(gb_negation *at, const json_t *negated);
-
-/* The same by a keyword (GB_NEGATED), so that what a schema is made of is negated once, and what stands in
- * itself ends. */
-json_t *gb_negate_later(const json_t *negated);
 
 /* {"anyOf": parts}, which is false without any. Takes parts; NULL if it is. */
 json_t *gb_any_of(json_t *parts);

@@ -58,7 +58,7 @@ typedef struct gb_strings {
     gb_expression free_character;  /* of a string, in any spelling */
     gb_expression free_string;     /* any, with its quotes */
     gb_expression plain_character; /* of a string, in its one spelling */
-    json_t *patterns, *formats;    /* {"^a": number of its expression}, of formats' own; owned */
+    json_t *patterns, *formats;    /* {"^a": number of its expression}; those of formats are whole; owned */
 } gb_strings;
 
 /* How many levels of required members and items are looked at to see that no value can satisfy terms. */

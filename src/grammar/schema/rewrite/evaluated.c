@@ -142,7 +142,8 @@ static json_t *evaluated_beside(gb_evaluating *at, const char *member, const jso
     if (gb_is_nothing_evaluated(present))
         return present;
     json_t *absent = where_taken(gb_nothing_evaluated(), json_pack("{s:{s:b}}", "properties", member, 0));
-    return gb_evaluated_by_either(at, absent, where_taken(present, json_pack("{s:[s]}", "required", member)));
+    json_t *object = json_pack("{s:s, s:[s]}", "type", "object", "required", member);
+    return gb_evaluated_by_either(at, absent, where_taken(present, object));
 }
 
 static json_t *add_dependent(gb_evaluating *at, const json_t *schema, json_t *list) {

@@ -14,13 +14,21 @@ const json_t *gb_keep_schema(gb_schema_reader *reader, json_t *schema, const jso
     return NULL;
 }
 
+#define BEING_MADE UINT32_MAX
+
 const json_t *gb_rewritten(gb_schema_reader *reader, const json_t *schema, const char *keyword,
                            gb_rewriter *rewrite) {
     const json_t *const pair[] = {schema, (const json_t *)(uintptr_t)keyword};
     const gb_terms key = {.items = (const json_t **)(uintptr_t)pair, .count = 2};
-    const uint32_t *known = gb_terms_map_at(&reader->rewritten, &key);
+    uint32_t *known = gb_terms_map_at(&reader->rewritten, &key);
+    if (known && *known == BEING_MADE) {
+        gb_schema_fail(reader, schema, NULL, GUMBEL_ERROR_FORMAT, "what it allows depends on what it allows");
+        return NULL;
+    }
     if (known && *known)
         return reader->made[*known - 1].schema;
+    if (known)
+        *known = BEING_MADE;
     const json_t *made = known ? gb_keep_schema(reader, rewrite(reader, schema), schema) : NULL;
     const size_t number = reader->made_count;
     uint32_t *added = made ? gb_terms_map_at(&reader->rewritten, &key) : NULL;

@@ -27,12 +27,13 @@ static json_t *both(json_t *condition, json_t *consequence) {
 }
 
 static json_t *rewrite_if(gb_schema_reader *reader, const json_t *schema) {
+    (void)reader;
     json_t *condition = json_object_get(schema, "if");
     json_t *then = json_object_get(schema, "then"), *otherwise = json_object_get(schema, "else");
     if (!then && !otherwise)
         return json_true();
     json_t *first = both(json_incref(condition), then);
-    json_t *second = both(gb_negate(reader, schema, "if", condition), otherwise);
+    json_t *second = both(gb_negate_later(condition), otherwise);
     json_t *made = first && second ? json_pack("{s:[O, O]}", "anyOf", first, second) : NULL;
     json_decref(first);
     json_decref(second);

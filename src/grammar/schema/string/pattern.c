@@ -26,12 +26,15 @@ static gb_expression read_regex(gb_schema_reader *reader, const json_t *schema, 
                                : gb_schema_fail(reader, schema, keyword, status, "%s", error.message);
 }
 
-/* Reads it unless the table has it. */
+/* Reads it unless the table has it. is_within: any characters may stand around it. */
 static gb_expression read_once(gb_schema_reader *reader, json_t *table, const json_t *schema,
-                               const char *keyword, const char *text, size_t length, gb_expression around) {
+                               const char *keyword, const char *text, size_t length, bool is_within) {
     const json_t *known = json_object_getn(table, text, length);
     if (known)
         return (gb_expression)json_integer_value(known);
+    const gb_expression around =
+        is_within ? gb_express_repeat(reader->expressions, reader->strings->plain_character, 0, GB_NO_END)
+                  : 0;
     const gb_expression found = read_regex(reader, schema, keyword, text, length, around);
     if (found && json_object_setn_new(table, text, length, json_integer(found)) != 0)
         return gb_schema_no_memory(reader);
@@ -40,9 +43,7 @@ static gb_expression read_once(gb_schema_reader *reader, json_t *table, const js
 
 gb_expression gb_express_pattern(gb_schema_reader *reader, const json_t *schema, const char *keyword,
                                  const char *pattern, size_t length) {
-    const gb_expression any =
-        gb_express_repeat(reader->expressions, reader->strings->plain_character, 0, GB_NO_END);
-    return read_once(reader, reader->strings->patterns, schema, keyword, pattern, length, any);
+    return read_once(reader, reader->strings->patterns, schema, keyword, pattern, length, true);
 }
 
 gb_expression gb_express_pattern_of(gb_schema_reader *reader, const json_t *schema, const char *keyword,
@@ -56,5 +57,6 @@ gb_expression gb_express_format(gb_schema_reader *reader, const json_t *schema, 
                                 bool is_outer) {
     const gb_string_format *format = gb_find_format(name);
     const char *regex = !format ? NULL : is_outer ? format->outer : format->regex;
-    return regex ? read_once(reader, reader->strings->formats, schema, "format", regex, strlen(regex), 0) : 0;
+    return regex ? read_once(reader, reader->strings->formats, schema, "format", regex, strlen(regex), false)
+                 : 0;
 }
