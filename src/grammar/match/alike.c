@@ -69,20 +69,6 @@ typedef struct finder {
     gb_configurations *configurations;
 } finder;
 
-/* The frame that joins those that stand for the joined ones. */
-static uint32_t find_joined(const finder *all, uint32_t number) {
-    gb_closure *closure = &all->configurations->closure;
-    size_t count;
-    const uint32_t *below = gb_frames_below(closure, number, &count);
-    uint32_t *found = gb_allocate(count, sizeof *found), joined = 0;
-    for (size_t i = 0; found && i < count; i++)
-        found[i] = all->alike->walk.done[below[i]];
-    if (found)
-        joined = gb_join_frames(closure, found, count);
-    gb_free(found);
-    return joined;
-}
-
 static uint32_t find_frame(const finder *all, gb_frame frame) {
     gb_configurations *configurations = all->configurations;
     const gb_automaton *automaton = configurations->closure.automaton;
@@ -98,8 +84,11 @@ static uint32_t find_frame(const finder *all, gb_frame frame) {
 /* Finds the frame that stands for one, those for what is below it being found. */
 static bool find_one(void *context, uint32_t number) {
     const finder *all = context;
-    const gb_frame frame = gb_frame_at(&all->configurations->closure, number);
-    const uint32_t found = frame.kind == GB_FRAME_JOINED ? find_joined(all, number) : find_frame(all, frame);
+    gb_closure *closure = &all->configurations->closure;
+    const gb_frame frame = gb_frame_at(closure, number);
+    const uint32_t found = frame.kind == GB_FRAME_JOINED
+                               ? gb_join_done(&all->alike->walk, closure, number, closure)
+                               : find_frame(all, frame);
     all->alike->walk.done[number] = found;
     return found != 0;
 }

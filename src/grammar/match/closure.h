@@ -120,6 +120,9 @@ typedef struct gb_frame_walk {
     size_t path_capacity;
 } gb_frame_walk;
 
+/* The frame in `to` that joins what was found for those that a frame of `from` joins; 0 without memory. */
+uint32_t gb_join_done(const gb_frame_walk *walk, const gb_closure *from, uint32_t frame, gb_closure *to);
+
 /* Finds it for one frame, whose number is not 0. False on an error. */
 typedef bool gb_frame_visitor(void *context, uint32_t frame);
 

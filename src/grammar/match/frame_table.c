@@ -94,3 +94,15 @@ bool gb_walk_frames(gb_frame_walk *walk, const gb_closure *closure, uint32_t top
     }
     return true;
 }
+
+uint32_t gb_join_done(const gb_frame_walk *walk, const gb_closure *from, uint32_t frame, gb_closure *to) {
+    size_t count;
+    const uint32_t *below = gb_frames_below(from, frame, &count);
+    uint32_t *found = gb_allocate(count, sizeof *found), joined = 0;
+    for (size_t i = 0; found && i < count; i++)
+        found[i] = walk->done[below[i]];
+    if (found)
+        joined = gb_join_frames(to, found, count);
+    gb_free(found);
+    return joined;
+}

@@ -23,19 +23,6 @@ static uint32_t move_seen(mover *all, uint32_t seen) {
     return number;
 }
 
-/* The frame that joins those to which the joined ones were moved. */
-static uint32_t move_joined(mover *all, uint32_t number) {
-    size_t count;
-    const uint32_t *below = gb_frames_below(&all->from->closure, number, &count);
-    uint32_t *moved = gb_allocate(count, sizeof *moved), joined = 0;
-    for (size_t i = 0; moved && i < count; i++)
-        moved[i] = all->walk.done[below[i]];
-    if (moved)
-        joined = gb_join_frames(&all->to->closure, moved, count);
-    gb_free(moved);
-    return joined;
-}
-
 static uint32_t move_frame(mover *all, gb_frame frame) {
     frame.parent = all->walk.done[frame.parent];
     if (frame.kind == GB_FRAME_ITEM || frame.kind == GB_FRAME_SEPARATOR)
@@ -49,7 +36,9 @@ static uint32_t move_frame(mover *all, gb_frame frame) {
 static bool move_one(void *context, uint32_t number) {
     mover *all = context;
     const gb_frame frame = gb_frame_at(&all->from->closure, number);
-    const uint32_t moved = frame.kind == GB_FRAME_JOINED ? move_joined(all, number) : move_frame(all, frame);
+    const uint32_t moved = frame.kind == GB_FRAME_JOINED
+                               ? gb_join_done(&all->walk, &all->from->closure, number, &all->to->closure)
+                               : move_frame(all, frame);
     all->walk.done[number] = moved;
     all->failed |= moved == 0 || all->to->closure.failed;
     return !all->failed;

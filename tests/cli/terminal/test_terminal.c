@@ -43,7 +43,9 @@ static void say(terminal_run *run, const char *line) {
 
 static void leave(terminal_run *run) {
     type_text(run, "/exit\r");
-    assert_int_equal(finish_on_terminal(run), 0);
+    const int status = finish_on_terminal(run);
+    if (status != 0)
+        fail_msg("it ended with %d; this was drawn: %s", status, run->output);
     assert_true(terminal_is_restored(run));
     free_terminal_run(run);
 }
