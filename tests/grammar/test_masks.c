@@ -176,6 +176,9 @@ static void test_regexes(void **state) {
 
 static void test_grammars(void **state) {
     (void)state;
+    static const char nested[] =
+        "root ::= \"a\" root \"b\" | \"a\" root \"c\" | \"a\" root \"ab\"? \"a\" | \"b\" part | \"ca\"\n"
+        "part ::= (\"c\" root){1,500} \"a\" | \"c\"{2,400} root";
     static const char *const texts[] = {
         "root ::= \"a\" root \"b\" | \"c\"",
         "root ::= value\nvalue ::= \"{\" (pair (\",\" \" \"? pair)*)? \"}\" | \"[\" (value (\", \" value)*)? "
@@ -184,8 +187,7 @@ static void test_grammars(void **state) {
         "root ::= \"a\" <[330]> .{0,5} <[331]> | \"b\" !<[330]>+ <[330]>",
         "root ::= <[330]>* \"the\"?",
         "root ::= (\"<b>\" root \"</b>\" | [^<])*",
-        "root ::= \"a\" root \"b\" | \"a\" root \"c\" | \"a\" root \"ab\"? \"a\" | \"b\" part | \"ca\"\n"
-        "part ::= (\"c\" root){1,500} \"a\" | \"c\"{2,400} root"};
+        nested};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         gb_expressions *expressions = gb_expressions_create();
         gb_expression root;
