@@ -9,12 +9,10 @@
 enum { MOST_DEPTH = 32 };
 
 json_t *gb_refuse_negation(gb_negation *at, const json_t *schema, const char *key, json_t *value) {
-    const bool is_made = (uint8_t)key[0] == 0xFF; /* made.h */
-    const char *quote = is_made ? "" : "\"";
     (void)schema;
     (void)value;
-    gb_schema_fail(at->reader, at->schema, at->keyword, GUMBEL_ERROR_UNSUPPORTED, "%s%s%s cannot be negated",
-                   quote, is_made ? "what it asks of some member or item" : key, quote);
+    gb_schema_fail(at->reader, at->schema, at->keyword, GUMBEL_ERROR_UNSUPPORTED, "\"%s\" cannot be negated",
+                   key);
     return NULL;
 }
 

@@ -22,7 +22,7 @@ const json_t *gb_rewritten(gb_schema_reader *reader, const json_t *schema, const
     const gb_terms key = {.items = (const json_t **)(uintptr_t)pair, .count = 2};
     uint32_t *known = gb_terms_map_at(&reader->rewritten, &key);
     if (known && *known == BEING_MADE) {
-        gb_schema_fail(reader, schema, NULL, GUMBEL_ERROR_FORMAT, "what it allows depends on what it allows");
+        gb_schema_fail(reader, schema, NULL, GUMBEL_ERROR_FORMAT, "what it allows depends on itself");
         return NULL;
     }
     if (known && *known)
