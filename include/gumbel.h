@@ -578,6 +578,9 @@ typedef enum gumbel_lock {
     GUMBEL_LOCK_NONE = 2
 } gumbel_lock;
 
+/* See below, under Processes. */
+typedef struct gumbel_process_group gumbel_process_group;
+
 typedef struct gumbel_engine_options {
     size_t size;
     const char *backend;  /* "cpu" (NULL), "cuda" or "mlx" */
@@ -619,6 +622,9 @@ typedef struct gumbel_engine_options {
     /* Products with smaller weights are computed by every device, since gathering their results would take
      * longer; 0: 2,097,152 numbers. Changes no bits. */
     uint64_t least_sharded_weights;
+    /* The processes that have a part of the model each, of which this one is rank 0; NULL: it has all of it.
+     * Then `devices` is NULL or one device, of this process. The group outlives the engine. */
+    gumbel_process_group *process_group;
 } gumbel_engine_options;
 
 /* Prepares a program for running: reserves caches and scratch, starts the threads. options may be NULL. The
@@ -678,6 +684,44 @@ typedef struct gumbel_machine_limits {
  * MB of memory until it returns. Errors: UNSUPPORTED (the backend cannot), MEMORY. */
 GUMBEL_API gumbel_status gumbel_engine_measure_limits(gumbel_engine *engine, gumbel_machine_limits *limits,
                                                       gumbel_error *error);
+
+/* ---- Processes ----------------------------------------------------------------------------------------- */
+
+/* One model over several processes, of one host or of several, that mpirun, srun or torchrun has started:
+ * each has a device, or a CPU, with a part of the weights and of every session's states, and the answers are
+ * those of one. The process of rank 0 makes engines with the group and uses them like any other; those of the
+ * other ranks open the same programs and follow it. (docs/scaling.md) */
+
+typedef struct gumbel_process_group_info {
+    size_t size;
+    uint32_t rank, count;
+    uint32_t local_rank; /* among the processes of this host: usually the number of the device */
+} gumbel_process_group_info;
+
+/* Connects the processes of a launch, which all call it, within so many seconds; 0: 300. Which rank this one
+ * is and where rank 0 is found is read from the launcher's variables; getenv must be safe meanwhile. On one
+ * host processes of the same user meet at a socket in TMPDIR, on several at MASTER_ADDR and MASTER_PORT, with
+ * neither encryption nor keys: a network for these processes alone. Errors: ARGUMENT (no launcher), IO (who
+ * has not come), UNSUPPORTED (other versions), MEMORY. */
+GUMBEL_API gumbel_status gumbel_process_group_join(uint32_t seconds, gumbel_process_group **group,
+                                                   gumbel_error *error);
+
+/* Errors: ARGUMENT. */
+GUMBEL_API gumbel_status gumbel_process_group_get_info(const gumbel_process_group *group,
+                                                       gumbel_process_group_info *info, gumbel_error *error);
+
+/* Of a rank other than 0: does its part of all that engines of rank 0 do with this program or its draft head,
+ * and returns when that has left the group. Of the options it takes backend, devices (one), threads, cpu_isa
+ * and lock; the rest are rank 0's. Errors: ARGUMENT; why ranks can go on no more, which rank 0's engine
+ * fails with, too: a rank has failed, or has not been heard of for some seconds. */
+GUMBEL_API gumbel_status gumbel_process_group_follow(gumbel_process_group *group,
+                                                     const gumbel_program *program,
+                                                     const gumbel_engine_options *options,
+                                                     gumbel_error *error);
+
+/* Of rank 0 after its engines are destroyed, and lets the others return; of the others when they have. NULL
+ * is allowed. */
+GUMBEL_API void gumbel_process_group_leave(gumbel_process_group *group);
 
 /* ---- Sessions ------------------------------------------------------------------------------------------ */
 

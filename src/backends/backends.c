@@ -4,6 +4,7 @@
 #include "backends/cpu/cpu.h"
 #include "backends/cuda/cuda.h"
 #include "backends/mlx/mlx.h"
+#include "backends/ranks/processes/processes.h"
 #include "base/text_sink.h"
 
 #include <string.h>
@@ -28,7 +29,9 @@ gumbel_status gb_backend_find(const char *name, const gb_backend_entry **entry, 
 gumbel_status gb_backend_create_on(const gb_backend_entry *entry, const gb_devices *devices,
                                    const gb_program *program, const gb_backend_options *options,
                                    gb_backend **backend, gumbel_error *error) {
-    if (devices->count < 2)
+    const bool is_alone =
+        devices->processes ? gb_processes_count(devices->processes) < 2 : devices->count < 2;
+    if (is_alone)
         return entry->create(program, options, backend, error);
     if (!entry->has_ranks)
         return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "backend %s runs on one device", entry->name);

@@ -6,6 +6,7 @@
 #include "cli/base/report.h"
 #include "cli/base/shorten.h"
 #include "cli/command.h"
+#include "cli/model/launched.h"
 #include "cli/options/environment.h"
 
 #include <stdlib.h>
@@ -99,6 +100,7 @@ static int dispatch(int count, char *const *words) {
 int main(int count, char **words) {
     cli_handle_fatal_signals();
     int status = dispatch(count - 1, words + 1);
+    cli_leave_processes();
     if ((fflush(stdout) != 0 || ferror(stdout)) && status == CLI_OK)
         status = cli_fail("standard output cannot be written");
     return status;

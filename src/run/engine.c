@@ -46,6 +46,20 @@ static gumbel_status settle_steps(const gb_program *program, settled_options *se
     return GUMBEL_OK;
 }
 
+static gumbel_status check_process_group(const gumbel_engine_options *options, gumbel_error *error) {
+    gumbel_process_group_info info = {.size = sizeof info};
+    if (!options->process_group)
+        return GUMBEL_OK;
+    GB_TRY(gumbel_process_group_get_info(options->process_group, &info, error));
+    if (info.rank > 0)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                       "an engine of rank %u: rank 0 makes engines, the others follow", info.rank);
+    return options->device_count < 2
+               ? GUMBEL_OK
+               : gb_fail(error, GUMBEL_ERROR_ARGUMENT, "%u devices of one process: expected one",
+                         options->device_count);
+}
+
 static gumbel_status settle_options(const gb_program *program, const gumbel_engine_options *given,
                                     settled_options *settled, gumbel_error *error) {
     gumbel_engine_options *options = &settled->values;
@@ -55,6 +69,7 @@ static gumbel_status settle_options(const gb_program *program, const gumbel_engi
     if (options->device_count > 0 && !options->devices)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "%u devices without their numbers",
                        options->device_count);
+    GB_TRY(check_process_group(options, error));
     if (options->slots < 0 || options->slots > 65536)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "slots %d: expected 1 to 65536", options->slots);
     if (options->threads < 0 || options->threads > 1024)
@@ -243,6 +258,7 @@ static void use_options(gumbel_engine *engine, const settled_options *settled) {
     engine->device_count = options->device_count > 0 ? options->device_count : 1;
     for (uint32_t i = 0; i < options->device_count && i < GB_MOST_RANKS; i++)
         engine->devices[i] = options->devices[i];
+    engine->process_group = options->process_group;
     engine->log = options->log;
     engine->log_user = options->log_user;
 }
@@ -263,7 +279,8 @@ gumbel_status gumbel_engine_create(const gumbel_program *program, const gumbel_e
     use_options(made, &settled);
     const gb_backend_options backend_options = backend_options_of(&settled);
     const gb_devices devices = {settled.values.devices, settled.values.device_count,
-                                (int64_t)settled.values.least_sharded_weights};
+                                (int64_t)settled.values.least_sharded_weights, settled.values.process_group,
+                                settled.entry->name};
     made->most_rows = gb_most_rows(&backend_options);
     gumbel_status status =
         reserve_batch(made, made->most_rows) && reserve_sessions(made)

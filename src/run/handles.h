@@ -119,6 +119,7 @@ struct gumbel_engine {
     gumbel_request *draft_requests;      /* [slots] of a step of the draft engine */
     int devices[GB_MOST_RANKS];          /* their numbers, [device_count], and zeros */
     uint32_t device_count;               /* at least 1 */
+    gumbel_process_group *process_group; /* NULL: this process has all of the model */
     bool is_draft_head;                  /* the program is one */
     bool attends_to_program;             /* and attends to the keys of its program */
     uint32_t head_offset;                /* how many of that one's first tokens its sessions leave out */

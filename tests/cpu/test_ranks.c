@@ -24,7 +24,7 @@ static gb_program *new_program(build_program build) {
 static gb_backend *new_ranks(const gb_program *program, const gb_backend_options *options,
                              int64_t least_weights) {
     static const int numbers[RANKS] = {0, 1};
-    const gb_devices devices = {numbers, RANKS, least_weights};
+    const gb_devices devices = {.numbers = numbers, .count = RANKS, .least_weights = least_weights};
     gb_backend *backend;
     gumbel_error error;
     assert_ok(gb_ranks_backend_create(gb_cpu_backend_create, program, options, &devices, &backend, &error),
@@ -188,7 +188,7 @@ static void copies_and_snapshots_are_of_all_ranks(void **unused) {
 static void heads_that_are_not_divided_are_refused(void **unused) {
     (void)unused;
     static const int numbers[] = {0, 1, 2};
-    const gb_devices devices = {numbers, 3, 1};
+    const gb_devices devices = {.numbers = numbers, .count = 3, .least_weights = 1};
     gb_program *program = new_program(tiny_program_build);
     gb_backend_options options = tiny_options();
     gb_backend *backend;
@@ -202,7 +202,7 @@ static void heads_that_are_not_divided_are_refused(void **unused) {
 static void a_rank_that_cannot_be_made_is_named(void **unused) {
     (void)unused;
     static const int numbers[] = {0, 7};
-    const gb_devices devices = {numbers, 2, 1};
+    const gb_devices devices = {.numbers = numbers, .count = 2, .least_weights = 1};
     gb_program *program = new_program(tiny_program_build);
     gb_backend_options options = tiny_options();
     gb_backend *backend;

@@ -81,7 +81,7 @@ static gumbel_program *open_program(const char *name, const char *recipe) {
 
 /* ---- Running ------------------------------------------------------------------------------------------- */
 
-/* On a machine with fewer devices all ranks have the first. */
+/* On processes, or on devices; on a machine with fewer devices all ranks have the first. */
 static gumbel_status new_engine(const gumbel_program *program, uint32_t devices, gumbel_engine **engine,
                                 gumbel_error *error) {
     static const int numbers[MOST_DEVICES] = {0, 1, 2, 3}, same[MOST_DEVICES] = {0};
@@ -94,6 +94,11 @@ static gumbel_status new_engine(const gumbel_program *program, uint32_t devices,
                                      .devices = numbers,
                                      .device_count = devices,
                                      .least_sharded_weights = 1};
+#if defined(GUMBEL_TEST_PROCESSES)
+    options.devices = NULL;
+    options.device_count = 0;
+    return engine_on_processes(program, &options, devices, engine, error);
+#endif
     const gumbel_status status = gumbel_engine_create(program, &options, engine, error);
     if (status != GUMBEL_ERROR_ARGUMENT)
         return status;

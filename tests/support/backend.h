@@ -29,6 +29,18 @@ static inline gumbel_status engine_on_devices(const gumbel_program *program,
 #define gumbel_engine_create engine_on_devices
 #endif
 
+#if defined(GUMBEL_TEST_PROCESSES)
+/* A second time for engines on so many processes. */
+#include "support/processes.h"
+static inline gumbel_status engine_on_two_processes(const gumbel_program *program,
+                                                    const gumbel_engine_options *given,
+                                                    gumbel_engine **engine, gumbel_error *error) {
+    return engine_on_processes(program, given, GUMBEL_TEST_PROCESSES, engine, error);
+}
+#define gumbel_engine_create engine_on_two_processes
+#define gumbel_engine_destroy end_engine_on_processes
+#endif
+
 /* An engine's defaults on it. */
 #define TEST_ENGINE_OPTIONS                                                                                  \
     (&(gumbel_engine_options){.size = sizeof(gumbel_engine_options), .backend = GUMBEL_TEST_BACKEND})

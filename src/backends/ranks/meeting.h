@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where the ranks of one program meet: each is a backend with a part of the program, driven by a thread of
- * its own, and all run the same steps. They give each other addresses and agree on how something ended.
+ * Where the ranks of one program meet: each is a backend with a part of the program, and all run the same
+ * steps, by a thread each in one process or by a process each. They give each other bytes and agree on how
+ * something ended.
  */
 #ifndef GUMBEL_BACKENDS_RANKS_MEETING_H
 #define GUMBEL_BACKENDS_RANKS_MEETING_H
@@ -9,6 +10,7 @@
 #include "base/status.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum { GB_MOST_RANKS = 16 };
@@ -21,7 +23,7 @@ typedef struct gb_rank {
     gb_meeting *meeting;
 } gb_rank;
 
-/* For 1 .. GB_MOST_RANKS ranks. Errors: MEMORY. */
+/* Of 1 .. GB_MOST_RANKS ranks that are threads. Errors: MEMORY. */
 gumbel_status gb_meeting_create(uint32_t ranks, gb_meeting **meeting, gumbel_error *error);
 
 /* NULL is allowed. */
@@ -35,8 +37,13 @@ void gb_meeting_break(gb_meeting *meeting, const gumbel_error *why);
  * broken, and others may still be elsewhere. True at once for a rank that is alone. */
 bool gb_rank_meet(const gb_rank *rank);
 
-/* Waits until every rank has given an address; all[r] becomes that of rank r. False: broken. */
-bool gb_rank_share(const gb_rank *rank, void *mine, void *all[GB_MOST_RANKS]);
+/* Waits until every rank has given its bytes, as many as the others; all[r] becomes the address of those of
+ * rank r, which stay until gb_rank_release. False: broken. */
+bool gb_rank_share(const gb_rank *rank, const void *mine, size_t size, const void *all[GB_MOST_RANKS]);
+
+/* After gb_rank_share: this rank has read what it wanted, and its own bytes may change after this has
+ * returned. False: broken. */
+bool gb_rank_release(const gb_rank *rank);
 
 /* Waits for the outcome of every rank: GUMBEL_OK where all have it, otherwise the status and message of the
  * first that failed, the same for all and behind "rank N: ". Errors: those; why the meeting is broken. */

@@ -22,14 +22,14 @@ static gumbel_status take_bytes(void *user, void *data, uint64_t size, gumbel_er
     return GUMBEL_OK;
 }
 
-static gumbel_status rank_save(const gb_group_task *t, gb_rank_backend *rank, uint32_t index,
-                               gumbel_error *error) {
+gumbel_status gb_rank_save_slot(const gb_group_task *t, gb_rank_backend *rank, uint32_t index,
+                                gumbel_error *error) {
     return rank->backend->functions->save_slot(rank->backend, t->slot, t->position, t->saved, append_bytes,
                                                &t->bytes[index], error);
 }
 
-static gumbel_status rank_load(const gb_group_task *t, gb_rank_backend *rank, uint32_t index,
-                               gumbel_error *error) {
+gumbel_status gb_rank_load_slot(const gb_group_task *t, gb_rank_backend *rank, uint32_t index,
+                                gumbel_error *error) {
     t->bytes[index].at = 0;
     return rank->backend->functions->load_slot(rank->backend, t->slot, t->position, t->saved, take_bytes,
                                                &t->bytes[index], error);
@@ -54,7 +54,7 @@ gumbel_status gb_group_save_slot(gb_backend *backend, uint32_t slot, uint32_t po
                                  gb_save_stream write, void *user, gumbel_error *error) {
     gb_rank_bytes bytes[GB_MOST_RANKS] = {0};
     const gb_group_task t = {.all = gb_group_of(backend),
-                             .work = rank_save,
+                             .function = GB_GROUP_SAVE_SLOT,
                              .slot = slot,
                              .position = position,
                              .saved = saved,
@@ -71,7 +71,7 @@ gumbel_status gb_group_load_slot(gb_backend *backend, uint32_t slot, uint32_t po
                                  gb_load_stream read, void *user, gumbel_error *error) {
     gb_rank_bytes bytes[GB_MOST_RANKS] = {0};
     const gb_group_task t = {.all = gb_group_of(backend),
-                             .work = rank_load,
+                             .function = GB_GROUP_LOAD_SLOT,
                              .slot = slot,
                              .position = position,
                              .saved = saved,
@@ -98,7 +98,7 @@ static void release(gb_host_states *states) {
     gb_free(all);
 }
 
-static gumbel_status rank_copy_out(const gb_group_task *t, gb_rank_backend *rank, uint32_t index,
+gumbel_status gb_rank_copy_to_host(const gb_group_task *t, gb_rank_backend *rank, uint32_t index,
                                    gumbel_error *error) {
     return rank->backend->functions->copy_to_host(rank->backend, t->slot, t->position, t->saved,
                                                   &t->states[index], error);
@@ -112,7 +112,7 @@ gumbel_status gb_group_copy_to_host(gb_backend *backend, uint32_t slot, uint32_t
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no host memory for a sequence's states");
     made->base.release = release;
     const gb_group_task t = {.all = gb_group_of(backend),
-                             .work = rank_copy_out,
+                             .function = GB_GROUP_COPY_TO_HOST,
                              .slot = slot,
                              .position = position,
                              .saved = saved,
@@ -128,8 +128,8 @@ gumbel_status gb_group_copy_to_host(gb_backend *backend, uint32_t slot, uint32_t
     return GUMBEL_OK;
 }
 
-static gumbel_status rank_copy_in(const gb_group_task *t, gb_rank_backend *rank, uint32_t index,
-                                  gumbel_error *error) {
+gumbel_status gb_rank_copy_from_host(const gb_group_task *t, gb_rank_backend *rank, uint32_t index,
+                                     gumbel_error *error) {
     return rank->backend->functions->copy_from_host(rank->backend, t->slot, t->position, t->saved,
                                                     t->states[index], error);
 }
@@ -141,7 +141,7 @@ gumbel_status gb_group_copy_from_host(gb_backend *backend, uint32_t slot, uint32
     gb_host_states *of[GB_MOST_RANKS];
     memcpy(of, all->of, sizeof of);
     return gb_group_run(&(gb_group_task){.all = gb_group_of(backend),
-                                         .work = rank_copy_in,
+                                         .function = GB_GROUP_COPY_FROM_HOST,
                                          .slot = slot,
                                          .position = position,
                                          .saved = saved,

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "cli/base/report.h"
+#include "cli/model/launched.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +30,12 @@ const cli_option cli_model_table[] = {
      .type = CLI_INTEGERS,
      .range = {.low = 0, .high = 1023},
      .offset = offsetof(cli_model_options, devices)},
+    {.names = "--launched",
+     .help = "This process is one of those that mpirun, srun or torchrun has started with this command: each "
+             "has a device (--devices: its own, by its number on the host) and a part of the model, and the "
+             "answers, of the first process, are those of one.",
+     .type = CLI_FLAG,
+     .offset = offsetof(cli_model_options, launched)},
     {.names = "-c --max-context --ctx-size",
      .argument = "N",
      .help = "Positions of the session, at most those the program was exported for; 0, the default, is all "
@@ -134,11 +141,29 @@ static gumbel_status start_draft_model(const cli_model_options *options, const g
     engine_options.snapshots = options->draft_model != NULL;
     engine_options.devices = options->draft_model ? NULL : own->devices;
     engine_options.device_count = options->draft_model ? 0 : own->device_count;
+    engine_options.process_group = options->draft_model ? NULL : own->process_group;
     const gumbel_status status = gumbel_engine_create(program, &engine_options, &model->draft_engine, error);
     if (status == GUMBEL_OK || options->draft_model || options->needs_draft_model)
         return status;
     cli_note("answers go on without the draft head: %s", error->message);
     return GUMBEL_OK;
+}
+
+/* --launched: this process's device among those that are named, if any are. */
+static void use_own_device(const gumbel_process_group *group, gumbel_engine_options *options) {
+    gumbel_process_group_info info = {.size = sizeof info};
+    gumbel_process_group_get_info(group, &info, NULL);
+    options->devices += options->device_count > 0 ? info.local_rank % options->device_count : 0;
+    options->device_count = options->device_count > 0;
+}
+
+/* The rest of the process is rank 0's. */
+static _Noreturn void follow(const gumbel_engine_options *options, cli_model *model) {
+    gumbel_error error;
+    const gumbel_status status = cli_follow(model->processes, model->program, options, &error);
+    cli_model_close(model);
+    cli_leave_processes();
+    exit(status == GUMBEL_OK ? CLI_OK : cli_fail_with(&error));
 }
 
 static gumbel_status start_parts(const cli_model_options *options, bool snapshots, cli_model *model,
@@ -149,6 +174,11 @@ static gumbel_status start_parts(const cli_model_options *options, bool snapshot
         devices[i] = (int)options->devices.values[i];
     engine_options.devices = devices;
     engine_options.device_count = (uint32_t)options->devices.count;
+    if (model->processes)
+        use_own_device(model->processes, &engine_options);
+    engine_options.process_group = model->processes;
+    if (cli_is_follower(model->processes))
+        follow(&engine_options, model);
     engine_options.slots = options->slots;
     engine_options.draft_tokens = options->draft_tokens;
     engine_options.max_context = (uint32_t)options->max_context.value;
@@ -174,7 +204,9 @@ static gumbel_status open_tokenizer(cli_model *model, gumbel_error *error) {
 gumbel_status cli_model_open_program(const cli_model_options *options, cli_model *model,
                                      gumbel_error *error) {
     *model = (cli_model){0};
-    if (options->devices.count > 1)
+    if (options->launched)
+        GB_TRY(cli_join_processes(&model->processes, error));
+    if (options->devices.count > 1 || options->launched)
         setenv("CUDA_MODULE_LOADING", "EAGER", 0); /* which several GPUs need, before CUDA is first used */
     const uint32_t wanted = (uint32_t)options->max_context.value;
     gumbel_status status =

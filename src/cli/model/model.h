@@ -18,6 +18,7 @@ typedef struct cli_model_options {
     cli_integers devices;
     cli_integer max_context;
     cli_integer prefill_chunk;
+    bool launched;
     bool verbose;
     /* Not flags: a command sets these, all zero otherwise. */
     int slots;               /* sessions that can exist at once; 0: 1, the model's own */
@@ -43,13 +44,14 @@ typedef struct cli_model {
     gumbel_engine *draft_engine;   /* of that or of the draft head; NULL: none guesses */
     gumbel_engine *engine;
     gumbel_session *session;
-    uint32_t max_context;   /* positions of the session */
-    uint32_t prefill_chunk; /* its tokens in one step, at most */
+    gumbel_process_group *processes; /* with --launched; the process's, not closed */
+    uint32_t max_context;            /* positions of the session */
+    uint32_t prefill_chunk;          /* its tokens in one step, at most */
     double load_seconds;
 } cli_model;
 
 /* Opens all of it, a checkpoint as cli_open_program says; the engine can take snapshots if with_snapshots is
- * set. On failure nothing stays open. */
+ * set. On failure nothing stays open. A process of --launched that follows rank 0 does not return. */
 gumbel_status cli_model_open(const cli_model_options *options, bool snapshots, cli_model *model,
                              gumbel_error *error);
 

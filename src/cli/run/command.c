@@ -122,7 +122,8 @@ static gumbel_status answer(const run_arguments *arguments, run_state *state, gu
     cli_report_seed(&state->sampling);
     cli_catch_interrupt();
     cli_sandbox_enter(&arguments->sandbox,
-                      &(cli_sandbox_needs){.has_device = cli_has_device(&arguments->model)});
+                      &(cli_sandbox_needs){.has_device = cli_has_device(&arguments->model),
+                                           .has_processes = arguments->model.launched});
     return cli_generate_reply(&state->generator, state->prompt.ids, state->prompt.count, &options,
                               &state->output, &state->reply, error);
 }

@@ -186,6 +186,12 @@ static bool allow_serving(scmp_filter_ctx filter, const cli_sandbox_needs *needs
             (!needs->removes_socket || allow(filter, removals, LENGTH(removals))));
 }
 
+/* With processes that it is connected with already. */
+static bool allow_exchanges(scmp_filter_ctx filter, const cli_sandbox_needs *needs) {
+    static const int exchanges[] = {SCMP_SYS(recvfrom), SCMP_SYS(shutdown), SCMP_SYS(setsockopt)};
+    return !needs->has_processes || (allow(filter, exchanges, LENGTH(exchanges)) && allow_sending(filter));
+}
+
 /* NVIDIA's requests are of the kind 'F', those of its unified memory are small numbers and two large ones:
  * not those by which terminals are typed at. */
 static bool allow_device(scmp_filter_ctx filter) {
@@ -207,7 +213,7 @@ static bool fill(scmp_filter_ctx filter, const cli_sandbox_needs *needs) {
     const scmp_datum_t writing =
         (scmp_datum_t)(needs->has_device ? O_CREAT | O_TRUNC : O_WRONLY | O_RDWR | O_CREAT | O_TRUNC);
     return set_attributes(filter) && allow(filter, always, LENGTH(always)) && allow_some(filter) &&
-           allow_threads(filter) && allow_serving(filter, needs) &&
+           allow_threads(filter) && allow_serving(filter, needs) && allow_exchanges(filter, needs) &&
            (!needs->has_device || allow_device(filter)) &&
            (needs->loads_models ? allow(filter, of_files, LENGTH(of_files)) : allow_reading(filter, writing));
 }

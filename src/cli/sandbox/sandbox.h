@@ -22,6 +22,7 @@ typedef struct cli_sandbox_needs {
     bool has_device;   /* whose driver is asked by ioctl and by files that are open for writing */
     bool loads_models; /* later on, which may export them into the cache */
     bool removes_socket;
+    bool has_processes; /* with which it is connected */
 } cli_sandbox_needs;
 
 /* Whether this build has one. */

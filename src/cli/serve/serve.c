@@ -222,7 +222,8 @@ static gumbel_status serve(serving *s, gumbel_error *error) {
     const cli_sandbox_needs needs = {.accepts = true,
                                      .has_device = cli_has_device(&s->arguments->model),
                                      .loads_models = serve_loads_later(&s->models),
-                                     .removes_socket = options.unix_path != NULL};
+                                     .removes_socket = options.unix_path != NULL,
+                                     .has_processes = s->arguments->model.launched};
     serve_connect_systemd();
     cli_sandbox_enter(&s->arguments->sandbox, &needs);
     greet(s, &options);

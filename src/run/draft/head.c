@@ -28,6 +28,7 @@ gumbel_status gb_check_draft_head(const gb_program *target, const gb_program *he
 gumbel_status gb_check_draft_head_place(const gumbel_engine *engine, const gumbel_engine *head,
                                         gumbel_error *error) {
     if (engine->backend_name == head->backend_name && engine->device_count == head->device_count &&
+        engine->process_group == head->process_group &&
         memcmp(engine->devices, head->devices, sizeof engine->devices) == 0)
         return GUMBEL_OK;
     return gb_fail(error, GUMBEL_ERROR_ARGUMENT,

@@ -10,7 +10,7 @@ static void place_part(const float *part, size_t runs, size_t width, uint32_t ra
         memcpy(y + (i * ranks + rank) * width, part + i * width, width * sizeof *y);
 }
 
-/* operands: x [...,K]. One thread of each rank copies: the last meeting keeps x until all have it. */
+/* operands: x [...,K]. One thread of each rank copies. */
 void gb_kernel_all_gather(const gb_kernel_call *call, const gb_worker *worker) {
     static const gb_rank alone = {0, 1, NULL};
     const gb_cpu_tensor *x = call->operands[0], *y = call->results[0];
@@ -18,14 +18,15 @@ void gb_kernel_all_gather(const gb_kernel_call *call, const gb_worker *worker) {
     const uint32_t ranks = (uint32_t)gb_node_int(call->node, GB_ATTRIBUTE_RANKS);
     const size_t sections = (size_t)gb_node_int(call->node, GB_ATTRIBUTE_SECTIONS);
     size_t runs = sections;
-    void *parts[GB_MOST_RANKS];
-    if (worker->index > 0 || !gb_rank_share(rank, x->data, parts))
-        return;
+    const void *parts[GB_MOST_RANKS];
     for (int32_t i = 0; i + 1 < x->rank; i++)
         runs *= x->dims[i];
+    const size_t width = x->dims[x->rank - 1] / sections;
+    if (worker->index > 0 || !gb_rank_share(rank, x->data, runs * width * sizeof(float), parts))
+        return;
     for (uint32_t r = 0; r < ranks; r++)
-        place_part(parts[r], runs, x->dims[x->rank - 1] / sections, r, ranks, y->data);
-    gb_rank_meet(rank);
+        place_part(parts[r], runs, width, r, ranks, y->data);
+    gb_rank_release(rank);
 }
 
 /* operands: x [N,K], rows [B]. The engine has checked the rows; a wrong one would give zeros. */

@@ -110,7 +110,7 @@ static gumbel_status copy_to_device(gb_cuda_exchange *e, uint8_t *memory, gumbel
 }
 
 /* The most ranks that one device has. */
-static uint32_t ranks_of_device(void *const *all, uint32_t ranks) {
+static uint32_t ranks_of_device(const void *const *all, uint32_t ranks) {
     uint32_t most = 0;
     for (uint32_t r = 0; r < ranks; r++) {
         uint32_t same = 0;
@@ -124,17 +124,18 @@ static uint32_t ranks_of_device(void *const *all, uint32_t ranks) {
 static gumbel_status connect(const gb_rank *rank, int device, uint8_t *arena, gb_cuda_exchange *e,
                              gumbel_error *error) {
     introduction own = {device, (uint8_t *)e->mail[rank->index], arena, e->stops[rank->index]};
-    void *all[GB_MOST_RANKS];
+    const void *all[GB_MOST_RANKS];
     gumbel_status status = GUMBEL_OK;
-    if (!gb_rank_share(rank, &own, all))
+    if (!gb_rank_share(rank, &own, sizeof own, all))
         return gb_rank_broken(rank, error);
     for (uint32_t r = 0; r < rank->count && status == GUMBEL_OK; r++)
         status = meet(&own, r, all[r], e, error);
     const uint32_t sharing = ranks_of_device(all, rank->count);
+    gb_rank_release(rank);
     e->row_blocks = sharing > 1 ? GB_CUDA_EXCHANGE_BLOCKS / sharing : GB_CUDA_ROW_BLOCKS;
     if (status == GUMBEL_OK)
         status = copy_to_device(e, own.memory, error);
-    return gb_rank_agree(rank, status, error); /* and the introductions are read */
+    return gb_rank_agree(rank, status, error);
 }
 
 gumbel_status gb_cuda_exchange_create(const gb_rank *rank, int device, void *arena,

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backends/backends.h"
+#include "backends/ranks/processes/follow.h"
+#include "base/versioned.h"
+#include "run/handles.h"
+
+gumbel_status gumbel_process_group_join(uint32_t seconds, gumbel_process_group **group, gumbel_error *error) {
+    enum { USUAL_SECONDS = 300 };
+    gb_launch launch;
+    *group = NULL;
+    GB_TRY(gb_launch_read(&launch, error));
+    return gb_processes_join(&launch, seconds > 0 ? seconds : USUAL_SECONDS, group, error);
+}
+
+gumbel_status gumbel_process_group_get_info(const gumbel_process_group *group,
+                                            gumbel_process_group_info *info, gumbel_error *error) {
+    GB_TRY(gb_check_versioned(info, "process group info", error));
+    const gumbel_process_group_info full = {.size = sizeof full,
+                                            .rank = group->launch.rank,
+                                            .count = group->launch.count,
+                                            .local_rank = group->launch.local_rank};
+    gb_write_versioned(&full, sizeof full, info);
+    return GUMBEL_OK;
+}
+
+static gumbel_status check_options(const gumbel_process_group *group, const gb_backend_entry *entry,
+                                   const gumbel_engine_options *options, gumbel_error *error) {
+    if (group->launch.rank == 0)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "rank 0 follows nobody");
+    if (options->device_count > 1)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "%u devices of one process: expected one",
+                       options->device_count);
+    return entry->has_ranks
+               ? GUMBEL_OK
+               : gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "backend %s runs on one device", entry->name);
+}
+
+gumbel_status gumbel_process_group_follow(gumbel_process_group *group, const gumbel_program *program,
+                                          const gumbel_engine_options *given, gumbel_error *error) {
+    gumbel_engine_options options;
+    const gb_backend_entry *entry;
+    GB_TRY(gb_read_versioned(given, "engine options", &options, sizeof options, error));
+    GB_TRY(gb_backend_find(options.backend, &entry, error));
+    GB_TRY(check_options(group, entry, &options, error));
+    const gb_program *programs[] = {program->program, program->head ? program->head->program : NULL};
+    const gb_followed followed = {.programs = programs,
+                                  .program_count = program->head ? 2 : 1,
+                                  .create = entry->create,
+                                  .backend = entry->name,
+                                  .options = {.device = options.device_count > 0 ? options.devices[0] : 0,
+                                              .threads = options.threads,
+                                              .cpu_isa = options.cpu_isa,
+                                              .lock = options.lock}};
+    return gb_processes_follow(group, &followed, error);
+}
+
+void gumbel_process_group_leave(gumbel_process_group *group) {
+    gb_processes_leave(group);
+}
