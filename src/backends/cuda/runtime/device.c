@@ -16,6 +16,15 @@ gumbel_status gb_cuda_no_memory(uint64_t size, const char *what, gumbel_error *e
                    (double)size / gigabyte, (double)left / gigabyte, (double)all / gigabyte);
 }
 
+gumbel_status gb_cuda_count_devices(int *count, gumbel_error *error) {
+    *count = 0;
+    const cudaError_t result = cudaGetDeviceCount(count);
+    if (result == cudaSuccess && *count > 0)
+        return GUMBEL_OK;
+    return gb_fail(error, GUMBEL_ERROR_BACKEND, "cuda: this machine has no CUDA device: %s",
+                   cudaGetErrorString(result == cudaSuccess ? cudaErrorNoDevice : result));
+}
+
 static gumbel_status check_memory(cudaError_t result, uint64_t size, const char *what, void **memory,
                                   gumbel_error *error) {
     if (result == cudaSuccess)

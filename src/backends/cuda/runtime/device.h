@@ -13,6 +13,9 @@
 /* OK, or status BACKEND with what was being done and what CUDA says. */
 gumbel_status gb_cuda_check(cudaError_t result, const char *doing, gumbel_error *error);
 
+/* How many devices this machine has. Errors: BACKEND, where that is none. */
+gumbel_status gb_cuda_count_devices(int *count, gumbel_error *error);
+
 /* Status MEMORY: what was needed for `what`, which completes "no memory for ..", and what the device has
  * left. */
 gumbel_status gb_cuda_no_memory(uint64_t size, const char *what, gumbel_error *error);
