@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "cli/base/report.h"
+#include "cli/model/devices.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,9 +26,11 @@ const cli_option cli_model_table[] = {
      .argument = "LIST",
      .help =
          "Numbers of the devices to run on, such as 0,1: each has a part of the model, and the answers are "
-         "those of one. The default is the first.",
+         "those of one. The default is the first; auto takes as few as there is room on, and more where an "
+         "answer is faster.",
      .type = CLI_INTEGERS,
      .range = {.low = 0, .high = 1023},
+     .choices = "auto",
      .offset = offsetof(cli_model_options, devices)},
     {.names = "-c --max-context --ctx-size",
      .argument = "N",
@@ -145,10 +148,6 @@ static gumbel_status start_parts(const cli_model_options *options, bool snapshot
                                  gumbel_error *error) {
     gumbel_engine_options engine_options = usual_options(options);
     int devices[CLI_MOST_INTEGERS];
-    for (size_t i = 0; i < options->devices.count; i++)
-        devices[i] = (int)options->devices.values[i];
-    engine_options.devices = devices;
-    engine_options.device_count = (uint32_t)options->devices.count;
     engine_options.slots = options->slots;
     engine_options.draft_tokens = options->draft_tokens;
     engine_options.max_context = (uint32_t)options->max_context.value;
@@ -157,6 +156,7 @@ static gumbel_status start_parts(const cli_model_options *options, bool snapshot
     engine_options.profile_user = options->profile_user;
     engine_options.observe = options->observe;
     engine_options.observe_user = options->observe_user;
+    GB_TRY(cli_use_devices(&options->devices, model->program, devices, &engine_options, error));
     GB_TRY(start_draft_model(options, &engine_options, model, error));
     engine_options.draft_engine = model->draft_engine;
     const gumbel_status status = gumbel_engine_create(model->program, &engine_options, &model->engine, error);
@@ -174,7 +174,7 @@ static gumbel_status open_tokenizer(cli_model *model, gumbel_error *error) {
 gumbel_status cli_model_open_program(const cli_model_options *options, cli_model *model,
                                      gumbel_error *error) {
     *model = (cli_model){0};
-    if (options->devices.count > 1)
+    if (options->devices.count > 1 || options->devices.word)
         setenv("CUDA_MODULE_LOADING", "EAGER", 0); /* which several GPUs need, before CUDA is first used */
     const uint32_t wanted = (uint32_t)options->max_context.value;
     gumbel_status status =
