@@ -627,6 +627,41 @@ typedef struct gumbel_engine_options {
     gumbel_process_group *process_group;
 } gumbel_engine_options;
 
+/* Devices that one engine takes, at most, and counts of them that are looked at: 1, 2, 4, 8, 16. */
+enum { GUMBEL_MOST_DEVICES = 16, GUMBEL_MOST_ESTIMATES = 5 };
+
+/* What an engine on so many devices is expected to be like. */
+typedef struct gumbel_device_estimate {
+    uint32_t devices;
+    bool fits;
+    uint64_t bytes;      /* that weights and conversations take on each device: one of max_context positions,
+                            or slots of 8,192 or fewer, whichever is more */
+    uint64_t room_bytes; /* that there are for them on the fullest: free ones, but for a tenth of its memory,
+                            which is for a step's values */
+    double step_seconds; /* of decoding one sequence; 0: not known */
+} gumbel_device_estimate;
+
+typedef struct gumbel_device_advice {
+    size_t size;
+    uint32_t device_count;            /* 1 .. GUMBEL_MOST_DEVICES */
+    int devices[GUMBEL_MOST_DEVICES]; /* their numbers, for gumbel_engine_options */
+    uint32_t estimate_count; /* 0: the backend does not tell its devices, and the first one is advised */
+    gumbel_device_estimate estimates[GUMBEL_MOST_ESTIMATES]; /* of the counts that the program can be
+                                                                sharded over, the smallest first */
+} gumbel_device_advice;
+
+/* Advises on how many devices to run a program: the fewest on which weights and conversations fit, or two
+ * where they decode one sequence at least a tenth faster than one (docs/scaling.md). Devices that count are of the
+ * first one's kind and reach each other's memory. options, which may be NULL, are those that the engine will
+ * be made with; of them backend, slots, max_context and least_sharded_weights are read. advice->size must be
+ * set. Of cuda this uses every device for a moment: not while another thread makes an engine, and with
+ * CUDA_MODULE_LOADING=EAGER in the environment before CUDA is first used. Errors: ARGUMENT, UNSUPPORTED (no
+ * such backend in this build), BACKEND (no device), MEMORY (it fits on no number of devices: what it needs
+ * and what there is). */
+GUMBEL_API gumbel_status gumbel_advise_devices(const gumbel_program *program,
+                                               const gumbel_engine_options *options,
+                                               gumbel_device_advice *advice, gumbel_error *error);
+
 /* Prepares a program for running: reserves caches and scratch, starts the threads. options may be NULL. The
  * program must outlive the engine. Errors: ARGUMENT, UNSUPPORTED (no such backend in this build), MEMORY. */
 GUMBEL_API gumbel_status gumbel_engine_create(const gumbel_program *program,

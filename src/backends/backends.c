@@ -10,10 +10,12 @@
 #include <string.h>
 
 static const gb_backend_entry entries[] = {
-    {"cpu", gb_cpu_backend_create, gb_cpu_describe, gb_cpu_describe_plan, true, NULL, true, 0},
-    {"cuda", gb_cuda_backend_create, gb_cuda_describe, gb_cuda_describe_plan, false, NULL, true, 8192},
+    {"cpu", gb_cpu_backend_create, gb_cpu_describe, gb_cpu_describe_plan, true, NULL, true, 0, NULL, NULL,
+     NULL},
+    {"cuda", gb_cuda_backend_create, gb_cuda_describe, gb_cuda_describe_plan, false, NULL, true, 8192,
+     gb_cuda_measure_weights, gb_cuda_count_devices, gb_cuda_list_devices},
     {"mlx", gb_mlx_backend_create, gb_mlx_describe, NULL, false,
-     "mlx gives a row other bits in a step of several", false, 0},
+     "mlx gives a row other bits in a step of several", false, 0, NULL, NULL, NULL},
 };
 
 gumbel_status gb_backend_find(const char *name, const gb_backend_entry **entry, gumbel_error *error) {

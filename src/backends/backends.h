@@ -7,6 +7,7 @@
 #define GUMBEL_BACKENDS_BACKENDS_H
 
 #include "backends/backend.h"
+#include "backends/devices.h"
 #include "backends/ranks/ranks.h"
 #include "base/text_sink.h"
 
@@ -23,6 +24,11 @@ typedef struct gb_backend_entry {
     bool has_ranks;            /* it runs sharded programs */
     uint32_t prefill_chunk; /* tokens of a prompt from which on longer steps pay no more, a power of two; 0: a
                                program's own chunk is as good */
+    /* What the constants of a program, or of a rank's, take on a device. NULL: what they take in the file.
+     * Errors: UNSUPPORTED, for a rank that create refuses. */
+    gumbel_status (*measure_weights)(const gb_program *program, uint64_t *bytes, gumbel_error *error);
+    gumbel_status (*count_devices)(int *count, gumbel_error *error); /* NULL: it has one */
+    gb_list_devices list_devices; /* NULL: its devices are not looked at, the first one is taken */
 } gb_backend_entry;
 
 /* The entry of a name (NULL: the CPU), or an ARGUMENT error that lists the names. */

@@ -11,6 +11,7 @@
 #include "run/draft/model.h"
 #include "run/handles.h"
 #include "run/prefill_chunk.h"
+#include "run/process_group.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -19,6 +20,7 @@
 typedef struct settled_options {
     gumbel_engine_options values;
     const gb_backend_entry *entry;
+    int device;
     uint32_t least_chunk;                    /* without memory for values.prefill_chunk */
     uint32_t short_chunk, short_step_tokens; /* see handles.h */
 } settled_options;
@@ -46,18 +48,18 @@ static gumbel_status settle_steps(const gb_program *program, settled_options *se
     return GUMBEL_OK;
 }
 
-static gumbel_status check_process_group(const gumbel_engine_options *options, gumbel_error *error) {
+/* The device is that of the process, or the first of the engine's. */
+static gumbel_status settle_device(settled_options *settled, gumbel_error *error) {
+    gumbel_engine_options *options = &settled->values;
     gumbel_process_group_info info = {.size = sizeof info};
+    settled->device = options->device_count > 0 ? options->devices[0] : 0;
     if (!options->process_group)
         return GUMBEL_OK;
     GB_TRY(gumbel_process_group_get_info(options->process_group, &info, error));
     if (info.rank > 0)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
                        "an engine of rank %u: rank 0 makes engines, the others follow", info.rank);
-    return options->device_count < 2
-               ? GUMBEL_OK
-               : gb_fail(error, GUMBEL_ERROR_ARGUMENT, "%u devices of one process: expected one",
-                         options->device_count);
+    return gb_settle_process(options->process_group, settled->entry, options, &settled->device, error);
 }
 
 static gumbel_status settle_options(const gb_program *program, const gumbel_engine_options *given,
@@ -69,7 +71,7 @@ static gumbel_status settle_options(const gb_program *program, const gumbel_engi
     if (options->device_count > 0 && !options->devices)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "%u devices without their numbers",
                        options->device_count);
-    GB_TRY(check_process_group(options, error));
+    GB_TRY(settle_device(settled, error));
     if (options->slots < 0 || options->slots > 65536)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "slots %d: expected 1 to 65536", options->slots);
     if (options->threads < 0 || options->threads > 1024)
@@ -194,7 +196,7 @@ static gb_backend_options backend_options_of(const settled_options *settled) {
         .prefill_chunk = options->prefill_chunk,
         .least_chunk = settled->least_chunk,
         .draft_tokens = options->draft_tokens,
-        .device = options->device_count > 0 ? options->devices[0] : 0,
+        .device = settled->device,
         .threads = options->threads,
         .cpu_isa = options->cpu_isa,
         .fuse = !options->unfused,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "backends/backends.h"
+#include "run/process_group.h"
+
 #include "backends/ranks/processes/follow.h"
+#include "backends/threads/cores.h"
 #include "base/versioned.h"
 #include "run/handles.h"
 
@@ -23,34 +25,46 @@ gumbel_status gumbel_process_group_get_info(const gumbel_process_group *group,
     return GUMBEL_OK;
 }
 
-static gumbel_status check_options(const gumbel_process_group *group, const gb_backend_entry *entry,
-                                   const gumbel_engine_options *options, gumbel_error *error) {
-    if (group->launch.rank == 0)
-        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "rank 0 follows nobody");
+static gumbel_status settle_device(const gumbel_process_group *group, const gb_backend_entry *entry,
+                                   const gumbel_engine_options *options, int *device, gumbel_error *error) {
+    int count = 1;
+    if (entry->count_devices)
+        GB_TRY(entry->count_devices(&count, error));
+    *device = options->device_count > 0 ? options->devices[0] : (int)group->launch.local_rank % count;
+    return GUMBEL_OK;
+}
+
+gumbel_status gb_settle_process(const gumbel_process_group *group, const gb_backend_entry *entry,
+                                gumbel_engine_options *options, int *device, gumbel_error *error) {
+    const unsigned share = gb_available_cores() / group->launch.local_count;
     if (options->device_count > 1)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "%u devices of one process: expected one",
                        options->device_count);
-    return entry->has_ranks
-               ? GUMBEL_OK
-               : gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "backend %s runs on one device", entry->name);
+    if (!entry->has_ranks)
+        return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "backend %s runs on one device", entry->name);
+    if (options->threads == 0)
+        options->threads = share > 0 ? (int)share : 1;
+    return settle_device(group, entry, options, device, error);
 }
 
 gumbel_status gumbel_process_group_follow(gumbel_process_group *group, const gumbel_program *program,
                                           const gumbel_engine_options *given, gumbel_error *error) {
     gumbel_engine_options options;
     const gb_backend_entry *entry;
+    int device;
     GB_TRY(gb_read_versioned(given, "engine options", &options, sizeof options, error));
     GB_TRY(gb_backend_find(options.backend, &entry, error));
-    GB_TRY(check_options(group, entry, &options, error));
+    if (group->launch.rank == 0)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "rank 0 follows nobody");
+    GB_TRY(gb_settle_process(group, entry, &options, &device, error));
     const gb_program *programs[] = {program->program, program->head ? program->head->program : NULL};
-    const gb_followed followed = {.programs = programs,
-                                  .program_count = program->head ? 2 : 1,
-                                  .create = entry->create,
-                                  .backend = entry->name,
-                                  .options = {.device = options.device_count > 0 ? options.devices[0] : 0,
-                                              .threads = options.threads,
-                                              .cpu_isa = options.cpu_isa,
-                                              .lock = options.lock}};
+    const gb_followed followed = {
+        .programs = programs,
+        .program_count = program->head ? 2 : 1,
+        .create = entry->create,
+        .backend = entry->name,
+        .options = {
+            .device = device, .threads = options.threads, .cpu_isa = options.cpu_isa, .lock = options.lock}};
     return gb_processes_follow(group, &followed, error);
 }
 

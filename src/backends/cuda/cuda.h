@@ -7,6 +7,7 @@
 #define GUMBEL_BACKENDS_CUDA_CUDA_H
 
 #include "backends/backend.h"
+#include "backends/devices.h"
 #include "base/text_sink.h"
 
 /* Makes a backend on the first device, for a program that must outlive it and whose constants must have their
@@ -20,6 +21,18 @@ gumbel_status gb_cuda_backend_create(const gb_program *program, const gb_backend
  * device; where there is none, on a Hopper one. Errors: UNSUPPORTED, MEMORY, FORMAT. */
 gumbel_status gb_cuda_describe_plan(const gb_program *program, const gb_backend_options *options,
                                     const gb_text_sink *sink, gumbel_error *error);
+
+/* How many devices this machine has. Errors: BACKEND, where that is none. */
+gumbel_status gb_cuda_count_devices(int *count, gumbel_error *error);
+
+/* See gb_list_devices. Asking a device for its free memory makes a context on it, which is given back
+ * where nothing in this process uses the device: no other thread may begin to before this returns. */
+gumbel_status gb_cuda_list_devices(gb_device_info *devices, uint32_t capacity, uint32_t *count,
+                                   gumbel_error *error);
+
+/* Bytes that the constants of a program, or of a rank's, take on a device. Errors: MEMORY, FORMAT,
+ * UNSUPPORTED (a rank whose heads are too few for the bits of one device). */
+gumbel_status gb_cuda_measure_weights(const gb_program *program, uint64_t *bytes, gumbel_error *error);
 
 /* Writes what this build and machine offer: device, numerics. No newline. Thread-safe. */
 void gb_cuda_describe(gumbel_write_callback write, void *user);

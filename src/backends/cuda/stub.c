@@ -22,6 +22,26 @@ gumbel_status gb_cuda_describe_plan(const gb_program *program, const gb_backend_
     return gb_cuda_backend_create(program, options, &none, error);
 }
 
+gumbel_status gb_cuda_count_devices(int *count, gumbel_error *error) {
+    gb_backend *none;
+    *count = 0;
+    return gb_cuda_backend_create(NULL, NULL, &none, error);
+}
+
+gumbel_status gb_cuda_list_devices(gb_device_info *devices, uint32_t capacity, uint32_t *count,
+                                   gumbel_error *error) {
+    gb_backend *none;
+    (void)devices, (void)capacity;
+    *count = 0;
+    return gb_cuda_backend_create(NULL, NULL, &none, error);
+}
+
+gumbel_status gb_cuda_measure_weights(const gb_program *program, uint64_t *bytes, gumbel_error *error) {
+    gb_backend *none;
+    *bytes = 0;
+    return gb_cuda_backend_create(program, NULL, &none, error);
+}
+
 void gb_cuda_describe(gumbel_write_callback write, void *user) {
     gb_print(&(gb_text_sink){write, user}, "not in this build (docs/cuda.md says how to get it)");
 }

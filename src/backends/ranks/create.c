@@ -18,9 +18,10 @@ static void ignore_profile(void *user, const char *op, const char *weight, doubl
 static gb_backend_options rank_options(const gb_group_task *t, uint32_t index) {
     gb_backend_options options = t->creation->options;
     options.rank = (gb_rank){index, t->all->count, t->all->meeting};
-    options.device = t->all->devices[index];
-    if (!t->all->processes)
+    if (!t->all->processes) {
+        options.device = t->all->devices[index];
         options.threads = threads_of(options.threads, index, t->all->count);
+    }
     if (index > 0) {
         if (options.profile) /* steps that are timed are run in another way, which must be that of all */
             options.profile = ignore_profile;

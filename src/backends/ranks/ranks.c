@@ -134,7 +134,7 @@ gumbel_status gb_ranks_backend_create(gb_backend_create create, const gb_program
     if (!all)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for a backend");
     all->functions = all_functions;
-    if (devices->count > 0)
+    if (!devices->processes)
         memcpy(all->devices, devices->numbers, devices->count * sizeof *all->devices);
     const gb_group_creation creation = {create, *options, devices->least_weights, devices->backend};
     const gumbel_status status = prepare(all, &creation, devices, error);

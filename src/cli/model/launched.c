@@ -12,11 +12,6 @@ gumbel_status cli_join_processes(gumbel_process_group **group, gumbel_error *err
     return status;
 }
 
-bool cli_is_follower(const gumbel_process_group *group) {
-    gumbel_process_group_info info = {.size = sizeof info};
-    return group && gumbel_process_group_get_info(group, &info, NULL) == GUMBEL_OK && info.rank > 0;
-}
-
 gumbel_status cli_follow(gumbel_process_group *group, const gumbel_program *program,
                          const gumbel_engine_options *options, gumbel_error *error) {
     signal(SIGINT, SIG_IGN);

@@ -11,10 +11,8 @@
 /* Joins the others, once in a process; *group is the same every time, and stays until the process ends. */
 gumbel_status cli_join_processes(gumbel_process_group **group, gumbel_error *error);
 
-/* Of a rank other than 0. */
-bool cli_is_follower(const gumbel_process_group *group);
-
-/* Follows rank 0, deaf to what a terminal or a launcher tells all of them to end, since that ends it. */
+/* Of a rank other than 0: follows that, deaf to what a terminal or a launcher sends all of them to end them:
+ * rank 0 lets the others end. */
 gumbel_status cli_follow(gumbel_process_group *group, const gumbel_program *program,
                          const gumbel_engine_options *options, gumbel_error *error);
 

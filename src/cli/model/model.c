@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "cli/base/report.h"
+#include "cli/model/devices.h"
 #include "cli/model/launched.h"
 
 #include <stdlib.h>
@@ -26,9 +27,11 @@ const cli_option cli_model_table[] = {
      .argument = "LIST",
      .help =
          "Numbers of the devices to run on, such as 0,1: each has a part of the model, and the answers are "
-         "those of one. The default is the first.",
+         "those of one. The default is the first; auto takes as few as there is room on, and more where an "
+         "answer is faster.",
      .type = CLI_INTEGERS,
      .range = {.low = 0, .high = 1023},
+     .choices = "auto",
      .offset = offsetof(cli_model_options, devices)},
     {.names = "--launched",
      .help = "This process is one of those that mpirun, srun or torchrun has started with this command: each "
@@ -149,14 +152,6 @@ static gumbel_status start_draft_model(const cli_model_options *options, const g
     return GUMBEL_OK;
 }
 
-/* --launched: this process's device among those that are named, if any are. */
-static void use_own_device(const gumbel_process_group *group, gumbel_engine_options *options) {
-    gumbel_process_group_info info = {.size = sizeof info};
-    gumbel_process_group_get_info(group, &info, NULL);
-    options->devices += options->device_count > 0 ? info.local_rank % options->device_count : 0;
-    options->device_count = options->device_count > 0;
-}
-
 /* The rest of the process is rank 0's. */
 static _Noreturn void follow(const gumbel_engine_options *options, cli_model *model) {
     gumbel_error error;
@@ -166,19 +161,25 @@ static _Noreturn void follow(const gumbel_engine_options *options, cli_model *mo
     exit(status == GUMBEL_OK ? CLI_OK : cli_fail_with(&error));
 }
 
+/* --launched: a process has one device, by default that of its number on the host. */
+static void use_processes(const cli_model_options *options, cli_model *model, int *device,
+                          gumbel_engine_options *engine_options) {
+    const cli_integers *given = &options->devices;
+    gumbel_process_group_info info = {.size = sizeof info};
+    gumbel_process_group_get_info(model->processes, &info, NULL); /* it cannot fail */
+    if (given->count > 0)
+        *device = (int)given->values[info.local_rank % given->count];
+    engine_options->devices = device;
+    engine_options->device_count = given->count > 0;
+    engine_options->process_group = model->processes;
+    if (info.rank > 0)
+        follow(engine_options, model);
+}
+
 static gumbel_status start_parts(const cli_model_options *options, bool snapshots, cli_model *model,
                                  gumbel_error *error) {
     gumbel_engine_options engine_options = usual_options(options);
     int devices[CLI_MOST_INTEGERS];
-    for (size_t i = 0; i < options->devices.count; i++)
-        devices[i] = (int)options->devices.values[i];
-    engine_options.devices = devices;
-    engine_options.device_count = (uint32_t)options->devices.count;
-    if (model->processes)
-        use_own_device(model->processes, &engine_options);
-    engine_options.process_group = model->processes;
-    if (cli_is_follower(model->processes))
-        follow(&engine_options, model);
     engine_options.slots = options->slots;
     engine_options.draft_tokens = options->draft_tokens;
     engine_options.max_context = (uint32_t)options->max_context.value;
@@ -187,6 +188,10 @@ static gumbel_status start_parts(const cli_model_options *options, bool snapshot
     engine_options.profile_user = options->profile_user;
     engine_options.observe = options->observe;
     engine_options.observe_user = options->observe_user;
+    if (model->processes)
+        use_processes(options, model, devices, &engine_options);
+    else
+        GB_TRY(cli_use_devices(&options->devices, model->program, devices, &engine_options, error));
     GB_TRY(start_draft_model(options, &engine_options, model, error));
     engine_options.draft_engine = model->draft_engine;
     const gumbel_status status = gumbel_engine_create(model->program, &engine_options, &model->engine, error);
@@ -206,7 +211,7 @@ gumbel_status cli_model_open_program(const cli_model_options *options, cli_model
     *model = (cli_model){0};
     if (options->launched)
         GB_TRY(cli_join_processes(&model->processes, error));
-    if (options->devices.count > 1 || options->launched)
+    if (options->devices.count > 1 || options->devices.word || options->launched)
         setenv("CUDA_MODULE_LOADING", "EAGER", 0); /* which several GPUs need, before CUDA is first used */
     const uint32_t wanted = (uint32_t)options->max_context.value;
     gumbel_status status =

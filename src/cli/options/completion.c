@@ -62,7 +62,7 @@ static void print_bash_value(FILE *file, const cli_command *command, const cli_o
     const char *names = option->names, *name, *separator = "        ";
     for (size_t length; (length = cli_next_name(&names, &name)) > 0; separator = " | ")
         fprintf(file, "%s%.*s", separator, (int)length, name);
-    if (option->type == CLI_CHOICE)
+    if (option->choices)
         fprintf(file, ") values='%s' ;;\n", option->choices);
     else
         fprintf(file, ") values=%s ;;\n", takes_file(option) ? "FILES" : "NONE");
@@ -127,7 +127,7 @@ static void print_zsh_option(FILE *file, const cli_command *command, const cli_o
             print_quoted(file, option->argument, strlen(option->argument), ":\\");
             fputc(':', file);
         }
-        if (option->type == CLI_CHOICE)
+        if (option->choices)
             fprintf(file, "(%s)", option->choices);
         else if (takes_file(option))
             fputs("_files", file);
@@ -181,7 +181,7 @@ static void print_fish_option(FILE *file, const cli_command *command, const cli_
     }
     if (takes_value(option))
         fputs(takes_file(option) ? " -r -F" : " -x", file);
-    if (option->type == CLI_CHOICE)
+    if (option->choices)
         fprintf(file, " -a '%s'", option->choices);
     print_fish_description(file, option->help, first_sentence(option->help));
 }

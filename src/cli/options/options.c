@@ -75,8 +75,8 @@ static bool refuse_value(const cli_option *option, const char *prefix, const cha
     case CLI_INTEGERS: {
         char one[96];
         cli_describe_range(&option->range, true, one, sizeof one);
-        snprintf(expected, sizeof expected, "%s, or up to %d of them separated by commas", one,
-                 CLI_MOST_INTEGERS);
+        snprintf(expected, sizeof expected, "%s, or up to %d of them separated by commas%s%s", one,
+                 CLI_MOST_INTEGERS, option->choices ? "; or " : "", option->choices ? option->choices : "");
         break;
     }
     case CLI_CHOICE:
@@ -99,6 +99,13 @@ static bool refuse_value(const cli_option *option, const char *prefix, const cha
     }
     return cli_refuse(error, "%s%s: expected %s", prefix, *value ? cli_shorten(value, shortened) : "\"\"",
                       expected);
+}
+
+static bool store_integers(const cli_option *option, const char *value, cli_integers *integers) {
+    *integers = (cli_integers){0};
+    if (option->choices && cli_is_choice(value, option->choices))
+        integers->word = value;
+    return integers->word || cli_parse_integers(value, &option->range, integers);
 }
 
 bool cli_store_value(const cli_target *found, const char *prefix, const char *value, gumbel_error *error) {
@@ -128,7 +135,7 @@ bool cli_store_value(const cli_target *found, const char *prefix, const char *va
         good = cli_parse_integer(value, &option->range, &((cli_integer *)field)->value);
         break;
     case CLI_INTEGERS:
-        good = cli_parse_integers(value, &option->range, field);
+        good = store_integers(option, value, field);
         break;
     case CLI_NUMBER:
         ((cli_number *)field)->given = true;

@@ -15,7 +15,7 @@ typedef enum cli_type {
     CLI_STRING,   /* const char *, NULL when not given */
     CLI_CHOICE,   /* const char *, one of cli_option.choices */
     CLI_INTEGER,  /* cli_integer */
-    CLI_INTEGERS, /* cli_integers, replaced whole; count 0 when not given */
+    CLI_INTEGERS, /* cli_integers, replaced whole, or one of cli_option.choices; count 0 when not given */
     CLI_NUMBER,   /* cli_number */
     CLI_SEED,     /* cli_seed */
     CLI_TOKENS,   /* cli_tokens */

@@ -39,6 +39,7 @@ enum { CLI_MOST_INTEGERS = 16 };
 typedef struct cli_integers {
     size_t count;
     int64_t values[CLI_MOST_INTEGERS];
+    const char *word; /* given in place of numbers, one that the option takes; NULL: none */
 } cli_integers;
 
 bool cli_parse_integers(const char *text, const cli_range *range, cli_integers *integers);

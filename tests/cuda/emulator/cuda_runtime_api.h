@@ -66,6 +66,11 @@ cudaError_t cudaGetLastError(void);
 cudaError_t cudaGetDeviceCount(int *count);
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int device);
 extern int emulated_lost_device; /* for tests: launches on it fail; -1: none is lost */
+enum cudaDeviceAttr { cudaDevAttrMemoryClockRate = 36, cudaDevAttrGlobalMemoryBusWidth = 37 };
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device);
+extern int emulated_other_device; /* for tests: it is of another kind; -1: all are alike */
+extern int emulated_apart_device; /* for tests: it reaches no other's memory; -1: all do */
+cudaError_t cudaDeviceReset(void);
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDevice(int *device);
 cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer);

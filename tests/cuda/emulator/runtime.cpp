@@ -108,8 +108,18 @@ cudaError_t cudaGetDeviceCount(int *count) {
     *count = DEVICES;
     return cudaSuccess;
 }
-cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int) {
-    *properties = {"emulated device", emulated_memory_bytes, 132, 9, 0, 228 << 10};
+int emulated_other_device = -1, emulated_apart_device = -1;
+
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int device) {
+    const int multiprocessors = device == emulated_other_device ? 114 : 132;
+    *properties = {"emulated device", emulated_memory_bytes, multiprocessors, 9, 0, 228 << 10};
+    return cudaSuccess;
+}
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int) {
+    *value = attribute == cudaDevAttrMemoryClockRate ? 3201000 : 6016;
+    return cudaSuccess;
+}
+cudaError_t cudaDeviceReset(void) {
     return cudaSuccess;
 }
 cudaError_t cudaSetDevice(int device) {
@@ -120,8 +130,8 @@ cudaError_t cudaGetDevice(int *device) {
     *device = current_device;
     return cudaSuccess;
 }
-cudaError_t cudaDeviceCanAccessPeer(int *can, int, int) {
-    *can = 1;
+cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer) {
+    *can = device != emulated_apart_device && peer != emulated_apart_device;
     return cudaSuccess;
 }
 cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) {

@@ -140,18 +140,9 @@ static const gb_backend_functions functions = {
     .free_bytes = free_bytes,
 };
 
-static gumbel_status count_devices(int *count, gumbel_error *error) {
-    *count = 0;
-    const cudaError_t result = cudaGetDeviceCount(count);
-    if (result == cudaSuccess && *count > 0)
-        return GUMBEL_OK;
-    return gb_fail(error, GUMBEL_ERROR_BACKEND, "cuda: this machine has no CUDA device: %s",
-                   cudaGetErrorString(result == cudaSuccess ? cudaErrorNoDevice : result));
-}
-
 static gumbel_status find_device(int number, struct cudaDeviceProp *device, gumbel_error *error) {
     int count;
-    GB_TRY(count_devices(&count, error));
+    GB_TRY(gb_cuda_count_devices(&count, error));
     if (number < 0 || number >= count)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "cuda: device %d: this machine has %d, from 0", number,
                        count);
@@ -198,6 +189,15 @@ static gumbel_status check_caches(const gb_program *program, gumbel_error *error
         if (program->states[i].all_heads > 0)
             GB_TRY(check_cache(&program->states[i], error));
     return GUMBEL_OK;
+}
+
+gumbel_status gb_cuda_measure_weights(const gb_program *program, uint64_t *bytes, gumbel_error *error) {
+    gb_cuda_weights weights;
+    GB_TRY(check_caches(program, error));
+    const gumbel_status status = gb_cuda_weights_place(program, &weights, error);
+    *bytes = weights.size;
+    gb_cuda_weights_destroy(&weights);
+    return status;
 }
 
 static gumbel_status check_options(const gb_backend_options *options, gumbel_error *error) {

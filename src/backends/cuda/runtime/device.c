@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/cuda/runtime/device.h"
 
+#include "backends/cuda/cuda.h"
+
 gumbel_status gb_cuda_check(cudaError_t result, const char *doing, gumbel_error *error) {
     if (result == cudaSuccess)
         return GUMBEL_OK;
@@ -14,6 +16,15 @@ gumbel_status gb_cuda_no_memory(uint64_t size, const char *what, gumbel_error *e
     return gb_fail(error, GUMBEL_ERROR_MEMORY,
                    "cuda: no memory for %s: %.2f GB are needed, %.2f of the device's %.2f GB are left", what,
                    (double)size / gigabyte, (double)left / gigabyte, (double)all / gigabyte);
+}
+
+gumbel_status gb_cuda_count_devices(int *count, gumbel_error *error) {
+    *count = 0;
+    const cudaError_t result = cudaGetDeviceCount(count);
+    if (result == cudaSuccess && *count > 0)
+        return GUMBEL_OK;
+    return gb_fail(error, GUMBEL_ERROR_BACKEND, "cuda: this machine has no CUDA device: %s",
+                   cudaGetErrorString(result == cudaSuccess ? cudaErrorNoDevice : result));
 }
 
 static gumbel_status check_memory(cudaError_t result, uint64_t size, const char *what, void **memory,

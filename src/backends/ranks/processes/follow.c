@@ -90,7 +90,6 @@ static gumbel_status create_group(follower *f, gumbel_error *error) {
     all->first = own_rank(f);
     all->end = all->first + 1;
     all->number = f->message.group;
-    all->devices[all->first] = f->followed->options.device;
     p->groups[all->number] = all;
     return start(f, all, &message, error);
 }
