@@ -271,6 +271,17 @@ class Keys(unittest.TestCase):
                     for header in ({"Authorization": f"Bearer {key}"}, {"x-api-key": key}):
                         self.assertEqual(server.request("GET", "/version", headers=header)[0], 200)
 
+    def test_open_metrics(self):
+        """They want no key, all else does; a foreign site's page gets them no more than it did."""
+        with Server("--api-key", "k", "--open-metrics") as server:
+            for headers in ({}, {"Authorization": "Bearer k"}, {"Host": "models.example"}):
+                self.assertEqual(server.request("GET", "/metrics", headers=headers)[0], 200)
+            for path in ("/v1/models", "/ready", "/metrics/", "/"):
+                self.assertEqual(server.request("GET", path)[0], 401, path)
+            self.assertEqual(server.post("/metrics", {})[0], 401)
+        with Server("--open-metrics") as server:
+            self.assertEqual(server.request("GET", "/metrics", headers={"Host": "models.example"})[0], 403)
+
     def test_addresses(self):
         """An address for others needs a key, or the word that none is wanted."""
         words = [COMMAND, "serve", GEMMA, "--host", "0.0.0.0", "--port", "0"]
