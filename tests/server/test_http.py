@@ -300,6 +300,7 @@ class Limits(unittest.TestCase):
         with Server("--parallel", "1", "--max-queued", "1") as server:
             first = open_stream(server, LONG)
             self.assertTrue(wait_until(lambda: server.metric("gumbel_requests_running") == 1))
+            self.assertEqual(server.metric("gumbel_cache_use"), 1)
             second = open_stream(server, LONG, wait=False)
             self.assertTrue(wait_until(lambda: server.metric("gumbel_requests_waiting") == 1))
             status, headers, body = server.post("/v1/chat/completions", chat("Hi"))

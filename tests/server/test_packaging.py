@@ -150,7 +150,7 @@ class Packaging(unittest.TestCase):
         source = (ROOT / "src/server/metrics.c").read_text()
         engines = picker_parameters("core-metrics-extractor")["engineConfigs"]
         names = [value for engine in engines for key, value in engine.items() if key.endswith("Spec")]
-        self.assertEqual(len(names), 3)
+        self.assertEqual(len(names), 2)
         for name in names:
             self.assertRegex(source, rf'\{{"{re.escape(name)}", (NULL|"[^"]*"), "gauge"', name)
         configuration = picker_configuration()
