@@ -651,13 +651,13 @@ typedef struct gumbel_device_advice {
 } gumbel_device_advice;
 
 /* Advises on how many devices to run a program: the fewest on which weights and conversations fit, or two
- * where they decode one sequence at least a tenth faster than one (docs/scaling.md). Devices that count are of the
- * first one's kind and reach each other's memory. options, which may be NULL, are those that the engine will
- * be made with; of them backend, slots, max_context and least_sharded_weights are read. advice->size must be
- * set. Of cuda this uses every device for a moment: not while another thread makes an engine, and with
- * CUDA_MODULE_LOADING=EAGER in the environment before CUDA is first used. Errors: ARGUMENT, UNSUPPORTED (no
- * such backend in this build), BACKEND (no device), MEMORY (it fits on no number of devices: what it needs
- * and what there is). */
+ * where they decode one sequence at least a tenth faster than one (docs/scaling.md). Devices that count are
+ * of the first one's kind and reach each other's memory. options, which may be NULL, are those that the
+ * engine will be made with; of them backend, slots, max_context and least_sharded_weights are read.
+ * advice->size must be set. Of cuda this uses every device for a moment: not while another thread makes an
+ * engine, and with CUDA_MODULE_LOADING=EAGER in the environment before CUDA is first used. Errors: ARGUMENT,
+ * UNSUPPORTED (no such backend in this build), BACKEND (no device), MEMORY (it fits on no number of devices:
+ * what it needs and what there is). */
 GUMBEL_API gumbel_status gumbel_advise_devices(const gumbel_program *program,
                                                const gumbel_engine_options *options,
                                                gumbel_device_advice *advice, gumbel_error *error);

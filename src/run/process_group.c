@@ -2,7 +2,6 @@
 #include "run/process_group.h"
 
 #include "backends/ranks/processes/follow.h"
-#include "backends/threads/cores.h"
 #include "base/versioned.h"
 #include "run/handles.h"
 
@@ -35,15 +34,12 @@ static gumbel_status settle_device(const gumbel_process_group *group, const gb_b
 }
 
 gumbel_status gb_settle_process(const gumbel_process_group *group, const gb_backend_entry *entry,
-                                gumbel_engine_options *options, int *device, gumbel_error *error) {
-    const unsigned share = gb_available_cores() / group->launch.local_count;
+                                const gumbel_engine_options *options, int *device, gumbel_error *error) {
     if (options->device_count > 1)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "%u devices of one process: expected one",
                        options->device_count);
     if (!entry->has_ranks)
         return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "backend %s runs on one device", entry->name);
-    if (options->threads == 0)
-        options->threads = share > 0 ? (int)share : 1;
     return settle_device(group, entry, options, device, error);
 }
 
@@ -51,7 +47,7 @@ gumbel_status gumbel_process_group_follow(gumbel_process_group *group, const gum
                                           const gumbel_engine_options *given, gumbel_error *error) {
     gumbel_engine_options options;
     const gb_backend_entry *entry;
-    int device;
+    int device = 0;
     GB_TRY(gb_read_versioned(given, "engine options", &options, sizeof options, error));
     GB_TRY(gb_backend_find(options.backend, &entry, error));
     if (group->launch.rank == 0)

@@ -7,10 +7,9 @@
 
 #include "backends/backends.h"
 
-/* Fills in what the options leave open: a device, that of the process's number on its host, where the backend
- * has several, and threads, a share of the host's cores. Errors: ARGUMENT (several devices), UNSUPPORTED (the
- * backend has no ranks), the backend's. */
+/* Its device: the one of the options, or that of the process's number on its host, where the backend has
+ * several. Errors: ARGUMENT (several devices), UNSUPPORTED (the backend has no ranks), the backend's. */
 gumbel_status gb_settle_process(const gumbel_process_group *group, const gb_backend_entry *entry,
-                                gumbel_engine_options *options, int *device, gumbel_error *error);
+                                const gumbel_engine_options *options, int *device, gumbel_error *error);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/metrics.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ---- Counting ------------------------------------------------------------------------------------------ */
@@ -90,12 +91,19 @@ STAT(spills)
 STAT(evictions)
 STAT(host_bytes)
 
+static double share_of(uint64_t part, uint64_t whole) {
+    return whole > 0 ? (double)part / (double)whole : 0;
+}
+
+/* Short conversations fill the slots long before the memory, which has room for whole contexts. Balancers
+ * need to know when the next answer would wait for either. */
 static double read_cache_use(const gumbel_scheduler_stats *stats) {
-    return stats->state_bytes > 0 ? (double)stats->running_bytes / (double)stats->state_bytes : 0;
+    const double memory = share_of(stats->running_bytes, stats->state_bytes);
+    return fmin(fmax(memory, share_of(stats->running, stats->slots)), 1);
 }
 
 static double read_kept(const gumbel_scheduler_stats *stats) {
-    return stats->state_bytes > 0 ? (double)stats->kept_bytes / (double)stats->state_bytes : 0;
+    return share_of(stats->kept_bytes, stats->state_bytes);
 }
 
 /* The scheduler counts cancelled answers among those that failed. */
@@ -131,9 +139,10 @@ static const struct {
      read_spilled},
     {{"gumbel_slots", NULL, "gauge", "Slots there are."}, read_slots},
     {{"gumbel_cache_use", "vllm:kv_cache_usage_perc", "gauge",
-      "Part of the states' memory that answers take, from 0 to 1."},
+      "Part of the slots or of the states' memory that answers take, whichever is more, from 0 to 1."},
      read_cache_use},
-    {{"gumbel_cache_kept", NULL, "gauge", "Part of it that is kept for later prompts, from 0 to 1."},
+    {{"gumbel_cache_kept", NULL, "gauge",
+      "Part of the states' memory that is kept for later prompts, from 0 to 1."},
      read_kept},
     {{"gumbel_host_bytes", NULL, "gauge", "Bytes of states that are kept in host memory."}, read_host_bytes},
     {{"gumbel_prompt_tokens_total", NULL, "counter", "Tokens of prompts that were run."}, read_prompt_tokens},

@@ -20,6 +20,7 @@ typedef struct server_options {
     size_t listener_count;
     const char *const *keys; /* one of them is needed for all but /health */
     size_t key_count;
+    bool with_open_metrics;   /* /metrics needs none either */
     bool no_auth;             /* without keys, an address that others reach is refused unless this is set */
     const char *cors_origins; /* separated by commas, "*": any; NULL: no page of another site may ask */
     const char *certificate, *private_key; /* TLS, as PEM; NULL: none */

@@ -132,6 +132,10 @@ static void two_are_faster(void **unused) {
     assert_ok(advise(program, &m, 1), &error);
     assert_advised(2);
     assert_true(advice.estimates[0].step_seconds > 1.1 * advice.estimates[1].step_seconds);
+    const machine more = machine_of(4, ROOMY, slow); /* on which no step was measured */
+    assert_ok(advise(program, &more, 1), &error);
+    assert_advised(2);
+    assert_true(advice.estimates[1].step_seconds > 1.1 * advice.estimates[2].step_seconds);
     m.devices[0].bytes_per_second = 0; /* not known */
     assert_ok(advise(program, &m, 1), &error);
     assert_advised(1);

@@ -271,6 +271,17 @@ class Keys(unittest.TestCase):
                     for header in ({"Authorization": f"Bearer {key}"}, {"x-api-key": key}):
                         self.assertEqual(server.request("GET", "/version", headers=header)[0], 200)
 
+    def test_open_metrics(self):
+        """They want no key, all else does; a foreign site's page gets them no more than it did."""
+        with Server("--api-key", "k", "--open-metrics") as server:
+            for headers in ({}, {"Authorization": "Bearer k"}, {"Host": "models.example"}):
+                self.assertEqual(server.request("GET", "/metrics", headers=headers)[0], 200)
+            for path in ("/v1/models", "/ready", "/metrics/", "/"):
+                self.assertEqual(server.request("GET", path)[0], 401, path)
+            self.assertEqual(server.post("/metrics", {})[0], 401)
+        with Server("--open-metrics") as server:
+            self.assertEqual(server.request("GET", "/metrics", headers={"Host": "models.example"})[0], 403)
+
     def test_addresses(self):
         """An address for others needs a key, or the word that none is wanted."""
         words = [COMMAND, "serve", GEMMA, "--host", "0.0.0.0", "--port", "0"]
@@ -289,6 +300,7 @@ class Limits(unittest.TestCase):
         with Server("--parallel", "1", "--max-queued", "1") as server:
             first = open_stream(server, LONG)
             self.assertTrue(wait_until(lambda: server.metric("gumbel_requests_running") == 1))
+            self.assertEqual(server.metric("gumbel_cache_use"), 1)
             second = open_stream(server, LONG, wait=False)
             self.assertTrue(wait_until(lambda: server.metric("gumbel_requests_waiting") == 1))
             status, headers, body = server.post("/v1/chat/completions", chat("Hi"))

@@ -195,10 +195,29 @@ static void metrics(void **state) {
     gb_buffer_free(&text);
 }
 
+static void cache_use(void **state) {
+    (void)state;
+    static const server_metrics counted;
+    gb_byte_buffer text = {0};
+    const server_gauges gauges[] = {
+        {"short", {.running = 6, .slots = 8, .running_bytes = 25, .state_bytes = 100}},
+        {"long", {.running = 1, .slots = 8, .running_bytes = 25, .state_bytes = 100}},
+        {"outgrown", {.running = 1, .slots = 8, .running_bytes = 101, .state_bytes = 100}},
+        {"unknown", {0}}};
+    server_print_metrics(&counted, gauges, sizeof gauges / sizeof *gauges, true, &text);
+    const char *all = gb_buffer_string(&text);
+    assert_true(value_of(all, "gumbel_cache_use{model_name=\"short\"}") == 0.75);
+    assert_true(value_of(all, "vllm:kv_cache_usage_perc{model_name=\"short\"}") == 0.75);
+    assert_true(value_of(all, "gumbel_cache_use{model_name=\"long\"}") == 0.25);
+    assert_true(value_of(all, "gumbel_cache_use{model_name=\"outgrown\"}") == 1);
+    assert_true(value_of(all, "gumbel_cache_use{model_name=\"unknown\"}") == 0);
+    gb_buffer_free(&text);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(keys),        cmocka_unit_test(heads),
                                        cmocka_unit_test(large_heads), cmocka_unit_test(addresses),
                                        cmocka_unit_test(names),       cmocka_unit_test(stored_responses),
-                                       cmocka_unit_test(metrics)};
+                                       cmocka_unit_test(metrics),     cmocka_unit_test(cache_use)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/ranks/group.h"
+#include "backends/ranks/processes/processes.h"
 #include "backends/threads/cores.h"
 #include "base/memory.h"
 
-/* Its share, one at least. */
-static int threads_of(int threads, uint32_t index, uint32_t count) {
-    const int all = threads > 0 ? threads : (int)gb_available_cores(), ranks = (int)count;
-    const int share = all / ranks + ((int)index < all % ranks);
+/* Its share, one at least. Processes that are told how many have so many each. */
+static int threads_of(const gb_group *all, int threads, uint32_t index) {
+    const gumbel_process_group *processes = all->processes;
+    if (processes && threads > 0)
+        return threads;
+    const int there = threads > 0 ? threads : (int)gb_available_cores(),
+              ranks = (int)(processes ? processes->launch.local_count : all->count);
+    const int share = there / ranks + ((int)index < there % ranks && !processes);
     return share > 0 ? share : 1;
 }
 
@@ -18,10 +23,9 @@ static void ignore_profile(void *user, const char *op, const char *weight, doubl
 static gb_backend_options rank_options(const gb_group_task *t, uint32_t index) {
     gb_backend_options options = t->creation->options;
     options.rank = (gb_rank){index, t->all->count, t->all->meeting};
-    if (!t->all->processes) {
+    if (!t->all->processes)
         options.device = t->all->devices[index];
-        options.threads = threads_of(options.threads, index, t->all->count);
-    }
+    options.threads = threads_of(t->all, options.threads, index);
     if (index > 0) {
         if (options.profile) /* steps that are timed are run in another way, which must be that of all */
             options.profile = ignore_profile;

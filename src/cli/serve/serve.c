@@ -148,6 +148,7 @@ static server_options options_of(serving *s) {
         .listener_count = inherited < MOST_SOCKETS ? inherited : MOST_SOCKETS,
         .keys = s->keys,
         .key_count = s->key_count,
+        .with_open_metrics = serve->open_metrics,
         .no_auth = serve->no_auth,
         .cors_origins = serve->cors_origins,
         .certificate = s->certificate.text,

@@ -21,7 +21,7 @@ typedef struct serve_options {
     const char *models_memory; /* a number of bytes */
     cli_integer idle_seconds, request_seconds, send_seconds, grammar_seconds;
     cli_strings keys, aliases;
-    bool no_auth, no_prefix_cache, vllm_metrics, quiet;
+    bool no_auth, open_metrics, no_prefix_cache, vllm_metrics, quiet;
 } serve_options;
 
 typedef struct serve_arguments {
