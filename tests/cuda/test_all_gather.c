@@ -127,8 +127,8 @@ static void run_rank(void *user, unsigned index) {
     const memory m = new_memory();
     assert_ok(gb_cuda_exchange_create(&rank, device, m.arena, &exchange, &error), &error);
     g->work(rank, &exchange, &m);
-    gb_rank_meet(&rank); /* nobody reads the arena any more */
-    gb_cuda_exchange_destroy(&exchange);
+    assert_cuda(cudaStreamSynchronize(m.stream));
+    gb_cuda_exchange_destroy(&rank, &exchange);
     assert_cuda(cudaStreamDestroy(m.stream));
     assert_cuda(cudaFree(m.arena));
     assert_cuda(cudaFreeHost(m.host));

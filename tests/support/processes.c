@@ -31,6 +31,7 @@ static void set_number(const char *name, unsigned long number) {
 
 /* The launch's name has the first process's number, since tests run beside each other. */
 void set_launch(uint32_t rank, uint32_t count, unsigned launch) {
+    setenv("CUDA_MODULE_LOADING", "EAGER", 1);
     set_number("RANK", rank);
     set_number("WORLD_SIZE", count);
     set_number("LOCAL_RANK", rank);

@@ -37,6 +37,10 @@ bool gb_rank_release(const gb_rank *rank) {
     return rank->count < 2 || rank->meeting->functions->release(rank->meeting, rank->index);
 }
 
+bool gb_rank_has_threads(const gb_rank *rank) {
+    return rank->count < 2 || rank->meeting->functions->has_threads;
+}
+
 bool gb_rank_is_broken(const gb_rank *rank) {
     return rank->count > 1 && atomic_load_explicit(&rank->meeting->is_broken, memory_order_acquire);
 }

@@ -49,6 +49,9 @@ bool gb_rank_release(const gb_rank *rank);
  * first that failed, the same for all and behind "rank N: ". Errors: those; why the meeting is broken. */
 gumbel_status gb_rank_agree(const gb_rank *rank, gumbel_status status, gumbel_error *error);
 
+/* Whether the ranks are threads of one process, so that an address of one means the same to the others. */
+bool gb_rank_has_threads(const gb_rank *rank);
+
 bool gb_rank_is_broken(const gb_rank *rank);
 
 /* Why the meeting is broken, for a rank that was told so. */

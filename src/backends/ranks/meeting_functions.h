@@ -17,6 +17,7 @@ typedef struct gb_meeting_functions {
     bool (*share)(gb_meeting *meeting, uint32_t index, const void *mine, size_t size,
                   const void *all[GB_MOST_RANKS]);
     bool (*release)(gb_meeting *meeting, uint32_t index);
+    bool has_threads;
     void (*wake)(gb_meeting *meeting); /* lets all who wait go on: the meeting was broken just now */
 } gb_meeting_functions;
 

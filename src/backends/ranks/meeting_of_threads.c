@@ -60,7 +60,7 @@ static void wake(gb_meeting *meeting) {
     pthread_mutex_unlock(&meeting->mutex);
 }
 
-static const gb_meeting_functions functions = {destroy, meet, share, meet, wake};
+static const gb_meeting_functions functions = {destroy, meet, share, meet, true, wake};
 
 gumbel_status gb_meeting_create(uint32_t ranks, gb_meeting **meeting, gumbel_error *error) {
     *meeting = NULL;

@@ -156,14 +156,18 @@ inline unsigned __ballot_sync(unsigned, bool predicate) {
     return result;
 }
 
-/* Atomic accesses, which are in order with one another, are distinguished from those that GCC reports. */
+/* Atomic accesses, which are in order with one another, are distinguished from those that GCC reports.
+ * Another process may make some, too. */
 #define EMULATED_ATOMIC(name, result)                                                                        \
     template <typename T>                                                                                    \
     __attribute__((no_sanitize("thread"))) T name(T *at, T value) {                                          \
         emulated::check_atomic_order(at, sizeof *at, true);                                                  \
         emulated::check_written(at, sizeof *at, "an atomic access");                                         \
-        const T before = *at;                                                                                \
-        *at = (T)(result);                                                                                   \
+        T before, after;                                                                                     \
+        __atomic_load(at, &before, __ATOMIC_SEQ_CST);                                                        \
+        do                                                                                                   \
+            after = (T)(result);                                                                             \
+        while (!__atomic_compare_exchange(at, &before, &after, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));  \
         return before;                                                                                       \
     }
 EMULATED_ATOMIC(atomicAdd, before + value)
@@ -174,11 +178,11 @@ EMULATED_ATOMIC(atomicExch, value)
 
 template <typename T>
 __attribute__((no_sanitize("thread"))) T atomicCAS(T *at, T expected, T value) {
-    const T before = *at;
-    emulated::check_atomic_order(at, sizeof *at, before == expected);
+    T before = expected;
     emulated::check_written(at, sizeof *at, "an atomic access");
-    if (before == expected)
-        *at = value;
+    const bool is_set =
+        __atomic_compare_exchange(at, &before, &value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    emulated::check_atomic_order(at, sizeof *at, is_set);
     return before;
 }
 

@@ -5,13 +5,16 @@
 #include "cuda.h"
 #include "written.h"
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
 #include <iterator>
 #include <map>
 #include <mutex>
 #include <string>
 #include <sys/mman.h>
+#include <unistd.h>
 
 size_t emulated_memory_bytes = (size_t)8 << 30;
 bool emulated_driver_has_no_memory = false;
@@ -47,12 +50,92 @@ cudaError_t cudaMallocHost(void **pointer, size_t size) {
     memset(*pointer, 0xff, size);
     return cudaSuccess;
 }
+/* ---- Memory of other processes ------------------------------------------------------------------------- */
+
+/* Blocks of whole pages of the device lie in files without a name, which other processes can open. */
+constexpr size_t SHARED_PAGE = 2 << 20;
+struct shared_block {
+    int file;
+    size_t size;
+};
+static std::map<void *, shared_block> shared_blocks; /* own ones, and those that were opened: file -1 */
+
+static bool is_shared(size_t size) {
+    return size > 0 && size % SHARED_PAGE == 0;
+}
+
+static cudaError_t map_shared(void **pointer, int file, size_t size) {
+    void *mapped = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    *pointer = mapped == MAP_FAILED ? nullptr : mapped;
+    return *pointer ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+
+static cudaError_t allocate_shared(void **pointer, size_t size) {
+    const int file = memfd_create("device", MFD_CLOEXEC);
+    if (file < 0 || ftruncate(file, (off_t)size) != 0 || map_shared(pointer, file, size) != cudaSuccess) {
+        close(file);
+        return cudaErrorMemoryAllocation;
+    }
+    memset(*pointer, 0xff, size);
+    shared_blocks[*pointer] = {file, size};
+    return cudaSuccess;
+}
+
+/* Whether it was one. */
+static bool free_shared(void *pointer) {
+    const auto block = shared_blocks.find(pointer);
+    if (block == shared_blocks.end())
+        return false;
+    munmap(pointer, block->second.size);
+    if (block->second.file >= 0)
+        close(block->second.file);
+    shared_blocks.erase(block);
+    return true;
+}
+
+cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *memory) {
+    const guard lock(mutex);
+    const auto block = shared_blocks.find(memory);
+    if (block == shared_blocks.end())
+        return cudaErrorInvalidValue;
+    snprintf(handle->reserved, sizeof handle->reserved, "/proc/%ld/fd/%d %zu", (long)getpid(),
+             block->second.file, block->second.size);
+    return cudaSuccess;
+}
+
+cudaError_t cudaIpcOpenMemHandle(void **memory, cudaIpcMemHandle_t handle, unsigned) {
+    const guard lock(mutex);
+    char path[64];
+    size_t size;
+    if (sscanf(handle.reserved, "%63s %zu", path, &size) != 2)
+        return cudaErrorInvalidValue;
+    const int file = open(path, O_RDWR | O_CLOEXEC);
+    if (file < 0)
+        return cudaErrorInvalidValue;
+    const cudaError_t result = map_shared(memory, file, size);
+    close(file);
+    if (result == cudaSuccess) {
+        shared_blocks[*memory] = {-1, size};
+        blocks[*memory] = size;
+    }
+    return result;
+}
+
+cudaError_t cudaIpcCloseMemHandle(void *memory) {
+    const guard lock(mutex);
+    blocks.erase(memory);
+    return free_shared(memory) ? cudaSuccess : cudaErrorInvalidValue;
+}
+
+/* ---- Blocks of the device ------------------------------------------------------------------------------ */
+
 cudaError_t cudaMalloc(void **pointer, size_t size) {
     const guard lock(mutex);
     *pointer = nullptr;
     if (!take(size))
         return cudaErrorMemoryAllocation;
-    const cudaError_t result = cudaMallocHost(pointer, size);
+    const cudaError_t result =
+        is_shared(size) ? allocate_shared(pointer, size) : cudaMallocHost(pointer, size);
     if (result == cudaSuccess) {
         blocks[*pointer] = size;
         emulated::set_unwritten(*pointer, size);
@@ -76,7 +159,7 @@ cudaError_t cudaFree(void *pointer) {
         emulated::set_written(pointer, block->second);
         blocks.erase(block);
     }
-    return cudaFreeHost(pointer);
+    return free_shared(pointer) ? cudaSuccess : cudaFreeHost(pointer);
 }
 
 bool emulated_is_of_device(const void *at) {

@@ -112,7 +112,8 @@ int emulated_other_device = -1, emulated_apart_device = -1;
 
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int device) {
     const int multiprocessors = device == emulated_other_device ? 114 : 132;
-    *properties = {"emulated device", emulated_memory_bytes, multiprocessors, 9, 0, 228 << 10};
+    *properties = {"emulated device", {{(char)device}}, emulated_memory_bytes, multiprocessors, 9, 0,
+                   228 << 10};
     return cudaSuccess;
 }
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int) {

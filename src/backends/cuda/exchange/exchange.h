@@ -34,6 +34,7 @@ typedef struct gb_cuda_exchange {
     uint32_t rank, ranks;
     bool shares_device; /* with another rank: kernels behind an exchange must not take its place while it
                            waits */
+    bool has_opened;    /* the others' memory, which is that of other processes */
     /* How many blocks of threads a launch has at most that round rows, the same on all ranks. Blocks begin in
      * the order of their numbers, so that the first one that has not ended runs on all; ranks of one device
      * share its places. */
@@ -56,16 +57,26 @@ static inline uint32_t gb_cuda_row_shares(const gb_cuda_exchange *exchange, uint
     return exchange && rows * shares > exchange->row_blocks ? 1 : shares;
 }
 
-/* Reserves a rank's memory and shares addresses; arena is that of its steps' values. Every rank calls it at
- * the same time, with its device the thread's. Safe to destroy after a failure. Errors: MEMORY; UNSUPPORTED
- * (devices that do not reach each other's memory; CUDA_MODULE_LOADING is not EAGER).
+/* Bytes to reserve for memory that other ranks reach: a whole number of the device's pages, since a process
+ * opens pages of another. */
+static inline uint64_t gb_cuda_exchange_bytes(uint64_t size) {
+    const uint64_t page = 2 << 20;
+    return (size + page - 1) / page * page;
+}
+
+/* Reserves a rank's memory and shares addresses; arena is that of its steps' values, of a whole number of
+ * pages where ranks are processes. Every rank calls it at the same time, with its device the thread's. Safe
+ * to destroy after a failure. Errors: MEMORY; UNSUPPORTED (devices that do not reach each other's memory;
+ * other hosts; CUDA_MODULE_LOADING is not EAGER).
  */
 gumbel_status gb_cuda_exchange_create(const gb_rank *rank, int device, void *arena,
                                       gb_cuda_exchange *exchange, gumbel_error *error);
-void gb_cuda_exchange_destroy(gb_cuda_exchange *exchange);
 
-/* Ends the waiting of this rank's kernels, or of all ranks', which must be there; now and later. Their
- * results are of no use then. */
+/* Every rank calls it at the same time, with nothing under way on its stream; the arena is freed after it. */
+void gb_cuda_exchange_destroy(const gb_rank *rank, gb_cuda_exchange *exchange);
+
+/* Ends the waiting of this rank's kernels, or of all ranks' of this process, which must be there; now and
+ * later. Their results are of no use then. */
 void gb_cuda_exchange_stop(gb_cuda_exchange *exchange);
 void gb_cuda_exchange_stop_all(gb_cuda_exchange *exchange);
 

@@ -332,7 +332,7 @@ void gb_cuda_executor_destroy(gb_cuda_executor *e) {
     if (gb_rank_is_broken(&e->rank))
         gb_cuda_exchange_stop(&e->exchange);
     cudaStreamSynchronize(e->stream); /* lookahead may be in flight */
-    gb_cuda_exchange_destroy(&e->exchange);
+    gb_cuda_exchange_destroy(&e->rank, &e->exchange);
     gb_cuda_graphs_destroy(&e->graphs);
     gb_cuda_launches_destroy(&e->launches);
     gb_cuda_results_destroy(&e->results);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/cuda/runtime/launches.h"
 
+#include "backends/cuda/exchange/exchange.h"
 #include "backends/cuda/lowering/products.h"
 #include "backends/cuda/runtime/device.h"
 
@@ -144,8 +145,10 @@ static gumbel_status check_room(const gb_backend_options *options, const memory_
 }
 
 static gumbel_status reserve(gb_cuda_launches *l, const gb_backend_options *options, gumbel_error *error) {
-    const memory_sizes sizes = sizes_of(l);
+    memory_sizes sizes = sizes_of(l);
     void *memory;
+    if (options->rank.count > 1)
+        sizes.arena = gb_cuda_exchange_bytes(sizes.arena);
     GB_TRY(check_room(options, &sizes, error));
     GB_TRY(gb_cuda_allocate(sizes.arena, "the values of a step", &memory, error));
     l->arena = memory;

@@ -101,4 +101,4 @@ static void wake(gb_meeting *meeting) {
             shutdown(p->peers[r].data, SHUT_RDWR);
 }
 
-const gb_meeting_functions gb_meeting_of_processes = {destroy, meet, share, release, wake};
+const gb_meeting_functions gb_meeting_of_processes = {destroy, meet, share, release, false, wake};
