@@ -722,10 +722,11 @@ GUMBEL_API gumbel_status gumbel_engine_measure_limits(gumbel_engine *engine, gum
 
 /* ---- Processes ----------------------------------------------------------------------------------------- */
 
-/* One model over several processes, of one host or of several, that mpirun, srun or torchrun has started:
- * each has a device, or a CPU, with a part of the weights and of every session's states, and the answers are
- * those of one. The process of rank 0 makes engines with the group and uses them like any other; those of the
- * other ranks open the same programs and follow it. (docs/scaling.md) */
+/* One model over several processes that mpirun, srun or torchrun has started: each has a GPU of one host, or
+ * some CPUs of any, with a part of the weights and of every session's states, and the answers are those of
+ * one. The process of rank 0 makes engines with the group, up to 16, and uses them like any other, but that
+ * their steps may allocate memory; those of the other ranks open the same program and follow it. Once a rank
+ * has failed, or an engine could not be made, all engines of the group fail. (docs/scaling.md) */
 
 typedef struct gumbel_process_group_info {
     size_t size;
@@ -747,8 +748,8 @@ GUMBEL_API gumbel_status gumbel_process_group_get_info(const gumbel_process_grou
 
 /* Of a rank other than 0: does its part of all that engines of rank 0 do with this program or its draft head,
  * and returns when that has left the group. Of the options it takes backend, devices (one), threads, cpu_isa
- * and lock; the rest are rank 0's. Errors: ARGUMENT; why ranks can go on no more, which rank 0's engine
- * fails with, too: a rank has failed, or has not been heard of for some seconds. */
+ * and lock; the rest are rank 0's. Errors: ARGUMENT, UNSUPPORTED; why ranks can go on no more, which rank 0's
+ * engines fail with, too: BACKEND where a rank has failed, or has not been heard of for some seconds. */
 GUMBEL_API gumbel_status gumbel_process_group_follow(gumbel_process_group *group,
                                                      const gumbel_program *program,
                                                      const gumbel_engine_options *options,

@@ -3,6 +3,7 @@
 
 #include "backends/ranks/processes/follow.h"
 #include "base/versioned.h"
+#include "program/verify/verifier.h"
 #include "run/handles.h"
 
 gumbel_status gumbel_process_group_join(uint32_t seconds, gumbel_process_group **group, gumbel_error *error) {
@@ -38,21 +39,22 @@ gumbel_status gb_settle_process(const gumbel_process_group *group, const gb_back
     if (options->device_count > 1)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "%u devices of one process: expected one",
                        options->device_count);
-    if (!entry->has_ranks)
+    if (options->device_count > 0 && !options->devices)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "a device without its number");
+    if (!entry->has_ranks && group->launch.count > 1)
         return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "backend %s runs on one device", entry->name);
     return settle_device(group, entry, options, device, error);
 }
 
-gumbel_status gumbel_process_group_follow(gumbel_process_group *group, const gumbel_program *program,
-                                          const gumbel_engine_options *given, gumbel_error *error) {
+static gumbel_status follow(gumbel_process_group *group, const gumbel_program *program,
+                            const gumbel_engine_options *given, gumbel_error *error) {
     gumbel_engine_options options;
     const gb_backend_entry *entry;
     int device = 0;
     GB_TRY(gb_read_versioned(given, "engine options", &options, sizeof options, error));
     GB_TRY(gb_backend_find(options.backend, &entry, error));
-    if (group->launch.rank == 0)
-        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "rank 0 follows nobody");
     GB_TRY(gb_settle_process(group, entry, &options, &device, error));
+    GB_TRY(gb_verify_weights(program->program, error));
     const gb_program *programs[] = {program->program, program->head ? program->head->program : NULL};
     const gb_followed followed = {
         .programs = programs,
@@ -62,6 +64,20 @@ gumbel_status gumbel_process_group_follow(gumbel_process_group *group, const gum
         .options = {
             .device = device, .threads = options.threads, .cpu_isa = options.cpu_isa, .lock = options.lock}};
     return gb_processes_follow(group, &followed, error);
+}
+
+/* The others hear why this process does not. */
+gumbel_status gumbel_process_group_follow(gumbel_process_group *group, const gumbel_program *program,
+                                          const gumbel_engine_options *options, gumbel_error *error) {
+    gumbel_error why;
+    if (group->launch.rank == 0)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "rank 0 follows nobody");
+    const gumbel_status status = follow(group, program, options, &why);
+    if (status == GUMBEL_OK)
+        return status;
+    gb_fail(error, status, "%s", why.message);
+    gb_meeting_break(gb_processes_meeting(group), &why);
+    return status;
 }
 
 void gumbel_process_group_leave(gumbel_process_group *group) {

@@ -4,15 +4,24 @@
 #include "backends/threads/cores.h"
 #include "base/memory.h"
 
-/* Its share, one at least. Processes that are told how many have so many each. */
+#include <unistd.h>
+
+/* Its share of a process's threads, one at least. */
+static int share_of(int threads, uint32_t index, uint32_t count) {
+    const int all = threads > 0 ? threads : (int)gb_available_cores(), ranks = (int)count;
+    const int share = all / ranks + ((int)index < all % ranks);
+    return share > 0 ? share : 1;
+}
+
+/* Processes share a host's cores, unless their launcher has given each some of its own. */
 static int threads_of(const gb_group *all, int threads, uint32_t index) {
     const gumbel_process_group *processes = all->processes;
-    if (processes && threads > 0)
-        return threads;
-    const int there = threads > 0 ? threads : (int)gb_available_cores(),
-              ranks = (int)(processes ? processes->launch.local_count : all->count);
-    const int share = there / ranks + ((int)index < there % ranks && !processes);
-    return share > 0 ? share : 1;
+    if (!processes)
+        return share_of(threads, index, all->count);
+    const bool has_own = (long)gb_available_threads() < sysconf(_SC_NPROCESSORS_ONLN);
+    return threads > 0
+               ? threads
+               : share_of(0, processes->launch.local_rank, has_own ? 1 : processes->launch.local_count);
 }
 
 static void ignore_profile(void *user, const char *op, const char *weight, double seconds) {

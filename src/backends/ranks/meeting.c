@@ -17,6 +17,9 @@ void gb_meeting_break(gb_meeting *m, const gumbel_error *why) {
     if (is_first)
         m->why = *why;
     m->is_broken = true;
+    for (uint32_t i = 0; i < GB_MOST_STOPS; i++)
+        if (m->stops[i])
+            *m->stops[i] = 1;
     pthread_mutex_unlock(&m->mutex);
     if (is_first)
         m->functions->wake(m);
@@ -39,6 +42,28 @@ bool gb_rank_release(const gb_rank *rank) {
 
 bool gb_rank_has_threads(const gb_rank *rank) {
     return rank->count < 2 || rank->meeting->functions->has_threads;
+}
+
+static bool replace_stop(gb_meeting *m, const volatile uint32_t *old, volatile uint32_t *word) {
+    uint32_t i = 0;
+    pthread_mutex_lock(&m->mutex);
+    while (i < GB_MOST_STOPS && m->stops[i] != old)
+        i++;
+    if (i < GB_MOST_STOPS)
+        m->stops[i] = word;
+    if (word && m->is_broken)
+        *word = 1;
+    pthread_mutex_unlock(&m->mutex);
+    return i < GB_MOST_STOPS;
+}
+
+bool gb_rank_add_stop(const gb_rank *rank, volatile uint32_t *word) {
+    return rank->count < 2 || replace_stop(rank->meeting, NULL, word);
+}
+
+void gb_rank_remove_stop(const gb_rank *rank, const volatile uint32_t *word) {
+    if (rank->count >= 2 && word)
+        replace_stop(rank->meeting, word, NULL);
 }
 
 bool gb_rank_is_broken(const gb_rank *rank) {

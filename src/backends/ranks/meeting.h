@@ -52,6 +52,11 @@ gumbel_status gb_rank_agree(const gb_rank *rank, gumbel_status status, gumbel_er
 /* Whether the ranks are threads of one process, so that an address of one means the same to the others. */
 bool gb_rank_has_threads(const gb_rank *rank);
 
+/* A word of this rank that becomes 1 when the meeting breaks, at once if it is: what a device that waits for
+ * others looks at. It stays until gb_rank_remove_stop. Thread-safe. False: there are too many. */
+bool gb_rank_add_stop(const gb_rank *rank, volatile uint32_t *word);
+void gb_rank_remove_stop(const gb_rank *rank, const volatile uint32_t *word);
+
 bool gb_rank_is_broken(const gb_rank *rank);
 
 /* Why the meeting is broken, for a rank that was told so. */

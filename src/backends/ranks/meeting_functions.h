@@ -21,6 +21,9 @@ typedef struct gb_meeting_functions {
     void (*wake)(gb_meeting *meeting); /* lets all who wait go on: the meeting was broken just now */
 } gb_meeting_functions;
 
+/* Two exchanges of each rank: of a program and its draft head, and one that is made anew. */
+enum { GB_MOST_STOPS = 4 * GB_MOST_RANKS };
+
 /* The first member of both. */
 struct gb_meeting {
     const gb_meeting_functions *functions;
@@ -28,6 +31,7 @@ struct gb_meeting {
     pthread_mutex_t mutex;
     atomic_bool is_broken;
     gumbel_error why;
+    volatile uint32_t *stops[GB_MOST_STOPS]; /* NULL: none */
 };
 
 #endif

@@ -94,12 +94,13 @@ static void run_by_threads(const gb_group_task *t) {
 }
 
 static gumbel_status join_processes(gb_group *all, const gb_devices *devices, gumbel_error *error) {
+    GB_TRY(gb_processes_add_group(devices->processes, all, error));
     all->processes = devices->processes;
     all->run = gb_processes_run;
     all->meeting = gb_processes_meeting(devices->processes);
     all->first = 0;
     all->end = 1;
-    return gb_processes_add_group(devices->processes, all, error);
+    return GUMBEL_OK;
 }
 
 static gumbel_status start_threads(gb_group *all, gumbel_error *error) {

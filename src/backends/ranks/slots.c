@@ -80,7 +80,10 @@ gumbel_status gb_rank_take_rows(const gb_group_task *t, gb_rank_backend *rank, u
                                 gumbel_error *error) {
     gb_rows_of_slot rows = *t->rows;
     rows.backend = gb_group_of(t->rows->backend)->ranks[index].backend;
-    return rank->backend->functions->take_rows(rank->backend, t->slot, t->state, &rows, error);
+    const gumbel_status status =
+        rank->backend->functions->take_rows(rank->backend, t->slot, t->state, &rows, error);
+    return status == GUMBEL_OK || status == GUMBEL_ERROR_MEMORY ? status
+                                                                : gb_group_leave(t->all, index, error);
 }
 
 /* Each rank has hidden states whole, and the other backend has as many ranks. */

@@ -146,7 +146,8 @@ static gumbel_status start_draft_model(const cli_model_options *options, const g
     engine_options.device_count = options->draft_model ? 0 : own->device_count;
     engine_options.process_group = options->draft_model ? NULL : own->process_group;
     const gumbel_status status = gumbel_engine_create(program, &engine_options, &model->draft_engine, error);
-    if (status == GUMBEL_OK || options->draft_model || options->needs_draft_model)
+    const bool is_wanted = options->draft_model || options->needs_draft_model;
+    if (status == GUMBEL_OK || is_wanted || own->process_group) /* processes end where an engine fails */
         return status;
     cli_note("answers go on without the draft head: %s", error->message);
     return GUMBEL_OK;
@@ -209,6 +210,9 @@ static gumbel_status open_tokenizer(cli_model *model, gumbel_error *error) {
 gumbel_status cli_model_open_program(const cli_model_options *options, cli_model *model,
                                      gumbel_error *error) {
     *model = (cli_model){0};
+    if (options->launched && options->devices.word)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                       "--devices auto: the launcher has chosen how many (--launched)");
     if (options->launched)
         GB_TRY(cli_join_processes(&model->processes, error));
     if (options->devices.count > 1 || options->devices.word || options->launched)

@@ -151,6 +151,8 @@ static int perplexity(void *given) {
     const perplexity_arguments *arguments = given;
     if (!arguments->perplexity.file)
         return cli_fail_usage("perplexity needs -f FILE, the text");
+    if (arguments->model.launched && arguments->perplexity.against)
+        return cli_fail_usage("--launched runs one program, and --against names another");
     cli_model model = {0}, other = {0};
     cli_scored_text text = {0};
     cli_scores scores = {0};

@@ -205,6 +205,8 @@ static int serve(void *given) {
             "serve takes no --seed: each request has its own, or one is drawn and reported");
     if (cli_draft_model(&arguments->draft) && arguments->serve.more.count > 0)
         return cli_fail_usage("--draft-model guesses for one program, and several are given");
+    if (arguments->model.launched && arguments->serve.more.count > 0)
+        return cli_fail_usage("--launched runs one program, and several are given");
     if (!arguments->serve.certificate != !arguments->serve.private_key)
         return cli_fail_usage("--ssl-cert-file and --ssl-key-file go together");
     if (arguments->serve.aliases.count > 1 + arguments->serve.more.count)

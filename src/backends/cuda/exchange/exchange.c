@@ -52,14 +52,16 @@ static gumbel_status check_loading(gumbel_error *error) {
 }
 
 /* One block of zeros, so that no epoch is found before it was sent. */
-static gumbel_status reserve(uint32_t ranks, gb_cuda_exchange *e, gumbel_error *error) {
-    const uint64_t size = gb_cuda_exchange_bytes(copy_at(ranks) + sizeof *e);
+static gumbel_status reserve(const gb_rank *rank, gb_cuda_exchange *e, gumbel_error *error) {
+    const uint64_t size = gb_cuda_exchange_bytes(copy_at(rank->count) + sizeof *e);
     void *memory, *stops;
     GB_TRY(gb_cuda_allocate(size, "exchanges with other devices", &memory, error));
     e->mail[e->rank] = memory;
     GB_TRY(gb_cuda_allocate_pinned(sizeof(uint32_t), "exchanges with other devices", &stops, error));
     e->stops[e->rank] = stops;
     memset(stops, 0, sizeof(uint32_t));
+    if (!gb_rank_add_stop(rank, e->stops[e->rank]))
+        return gb_no_memory(error, "another exchange of these ranks");
     GB_TRY(gb_cuda_check(cudaMemset(memory, 0, (size_t)size), "clearing mailboxes", error));
     return gb_cuda_check(cudaDeviceSynchronize(), "clearing mailboxes", error);
 }
@@ -207,7 +209,7 @@ gumbel_status gb_cuda_exchange_create(const gb_rank *rank, int device, void *are
     *exchange = (gb_cuda_exchange){.rank = rank->index, .ranks = rank->count};
     gumbel_status status = check_loading(error);
     if (status == GUMBEL_OK)
-        status = reserve(rank->count, exchange, error);
+        status = reserve(rank, exchange, error);
     if (status == GUMBEL_OK)
         status = introduce(rank, device, arena, exchange, &own, error);
     GB_TRY(gb_rank_agree(rank, status, error));
@@ -230,15 +232,11 @@ void gb_cuda_exchange_destroy(const gb_rank *rank, gb_cuda_exchange *exchange) {
         gb_rank_meet(rank);
         close_memory(exchange);
         gb_rank_meet(rank);
+        gb_rank_remove_stop(rank, exchange->stops[exchange->rank]);
         gb_cuda_free(exchange->mail[exchange->rank]);
         gb_cuda_free_pinned((void *)(uintptr_t)exchange->stops[exchange->rank]);
     }
     *exchange = (gb_cuda_exchange){0};
-}
-
-void gb_cuda_exchange_stop(gb_cuda_exchange *exchange) {
-    if (exchange->ranks > 1 && exchange->stops[exchange->rank])
-        *exchange->stops[exchange->rank] = 1;
 }
 
 void gb_cuda_exchange_stop_all(gb_cuda_exchange *exchange) {

@@ -75,9 +75,8 @@ gumbel_status gb_cuda_exchange_create(const gb_rank *rank, int device, void *are
 /* Every rank calls it at the same time, with nothing under way on its stream; the arena is freed after it. */
 void gb_cuda_exchange_destroy(const gb_rank *rank, gb_cuda_exchange *exchange);
 
-/* Ends the waiting of this rank's kernels, or of all ranks' of this process, which must be there; now and
- * later. Their results are of no use then. */
-void gb_cuda_exchange_stop(gb_cuda_exchange *exchange);
+/* Ends the waiting of the kernels of all ranks of this process, which must be there; now and later. Their
+ * results are of no use then. A broken meeting ends that of each rank. */
 void gb_cuda_exchange_stop_all(gb_cuda_exchange *exchange);
 
 #ifdef __cplusplus

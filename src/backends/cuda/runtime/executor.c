@@ -88,12 +88,10 @@ static gumbel_status launch(gb_cuda_executor *e, gb_cuda_step_part part, gumbel_
 static gumbel_status wait_beside_others(gb_cuda_executor *e, gumbel_error *error) {
     const struct timespec pause = {.tv_nsec = 20000};
     while (cudaStreamQuery(e->stream) == cudaErrorNotReady) {
-        if (gb_rank_is_broken(&e->rank)) {
-            gb_cuda_exchange_stop(&e->exchange);
-            cudaStreamSynchronize(e->stream);
-        } else {
+        if (gb_rank_is_broken(&e->rank))
+            cudaStreamSynchronize(e->stream); /* its kernels were told to stop */
+        else
             nanosleep(&pause, NULL);
-        }
     }
     return gb_rank_is_broken(&e->rank) ? gb_rank_broken(&e->rank, error) : GUMBEL_OK;
 }
@@ -329,8 +327,6 @@ uint32_t gb_cuda_executor_grain(const gb_cuda_executor *e) {
 void gb_cuda_executor_destroy(gb_cuda_executor *e) {
     if (!e)
         return;
-    if (gb_rank_is_broken(&e->rank))
-        gb_cuda_exchange_stop(&e->exchange);
     cudaStreamSynchronize(e->stream); /* lookahead may be in flight */
     gb_cuda_exchange_destroy(&e->rank, &e->exchange);
     gb_cuda_graphs_destroy(&e->graphs);

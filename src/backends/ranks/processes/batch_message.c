@@ -78,8 +78,11 @@ static bool is_within(const batch_head *head, const gb_batch_limits *limits) {
 }
 
 static bool read_one(reader *r, const gb_batch_limits *limits, gb_batch *batch, batch_head *head) {
-    memcpy(head, take(r, sizeof *head), r->has_failed ? 0 : sizeof *head);
-    if (r->has_failed || !is_within(head, limits))
+    const void *taken = take(r, sizeof *head);
+    if (r->has_failed)
+        return false;
+    memcpy(head, taken, sizeof *head);
+    if (!is_within(head, limits))
         return false;
     *batch = (gb_batch){.token_count = head->tokens, .row_count = head->rows, .mask = (const void *)r->bytes};
 #define READ_INPUT(NAME, name, dims)                                                                         \

@@ -149,12 +149,16 @@ static bool send_reply(const follower *f, const gumbel_error *outcome, const arg
 }
 
 /* A group that could not be created has nothing to destroy. */
-static gumbel_status run_task(follower *f, arguments *a, gumbel_error *error) {
+static gumbel_status run_task(follower *f, arguments *a, gumbel_error *error, bool *is_lost) {
     gb_group *all = f->processes->groups[f->message.group];
-    if (f->message.function == GB_GROUP_CREATE)
-        return create_group(f, error);
+    if (f->message.function == GB_GROUP_CREATE) {
+        const gumbel_status status = create_group(f, error);
+        *is_lost = status != GUMBEL_OK;
+        return status;
+    }
+    *is_lost = !all && f->message.function != GB_GROUP_DESTROY;
     if (!all)
-        return f->message.function == GB_GROUP_DESTROY ? GUMBEL_OK : is_malformed(error);
+        return *is_lost ? is_malformed(error) : GUMBEL_OK;
     const gb_group_task task = task_of(f, all, a);
     gb_group_run_on(&task, own_rank(f));
     *error = all->ranks[own_rank(f)].outcome;
@@ -164,16 +168,23 @@ static gumbel_status run_task(follower *f, arguments *a, gumbel_error *error) {
     return status;
 }
 
-/* What fails while the others go on, breaks the meeting: they wait for this rank. */
+static void leave(follower *f, gumbel_error *why) {
+    if (strncmp(why->message, "rank ", 5) != 0)
+        gb_prefix(why, why->status, "rank %u", own_rank(f));
+    gb_meeting_break(&f->processes->meeting, why);
+}
+
+/* A rank that was not created, or does not understand, will not come where the others meet. */
 static bool do_task(follower *f) {
     gumbel_error outcome = {.status = GUMBEL_OK};
     arguments a = {0};
-    if (!read_arguments(f, &a))
-        outcome.status = is_malformed(&outcome);
+    bool is_lost = !read_arguments(f, &a);
+    if (is_lost)
+        is_malformed(&outcome);
     else
-        outcome.status = run_task(f, &a, &outcome);
-    if (f->message.function == GB_GROUP_CREATE && outcome.status != GUMBEL_OK)
-        gb_meeting_break(&f->processes->meeting, &outcome);
+        outcome.status = run_task(f, &a, &outcome, &is_lost);
+    if (is_lost)
+        leave(f, &outcome);
     const bool was_sent = send_reply(f, &outcome, &a);
     if (f->message.function == GB_GROUP_SAVE_SLOT)
         gb_free(a.bytes[own_rank(f)].data);
@@ -191,10 +202,14 @@ static bool is_task(const follower *f) {
 
 /* The bytes of a task; false: they do not come, or there is no memory for them. */
 static bool receive_payload(follower *f) {
+    gumbel_error error;
     gb_buffer_clear(&f->payload);
-    if (f->message.bytes > SIZE_MAX / 2)
-        return false;
-    uint8_t *to = gb_buffer_extend(&f->payload, (size_t)f->message.bytes + 1);
+    uint8_t *to =
+        f->message.bytes < SIZE_MAX / 2 ? gb_buffer_extend(&f->payload, (size_t)f->message.bytes + 1) : NULL;
+    if (!to) {
+        gb_no_memory(&error, "what rank 0 has sent");
+        leave(f, &error);
+    }
     if (!to || !gb_receive_all(f->processes->peers[0].data, to, (size_t)f->message.bytes))
         return false;
     f->payload.size--;
@@ -206,7 +221,12 @@ static bool follow(follower *f) {
     while (gb_receive_all(data, &f->message, sizeof f->message)) {
         if (f->message.function == GB_MESSAGE_LEAVE)
             return true;
-        if (!is_task(f) || !receive_payload(f) || !do_task(f))
+        if (!is_task(f)) {
+            gumbel_error error;
+            is_malformed(&error);
+            leave(f, &error);
+        }
+        if (f->processes->meeting.is_broken || !receive_payload(f) || !do_task(f))
             return false;
     }
     return false;

@@ -15,7 +15,7 @@ typedef struct gb_followed {
     gb_backend_options options; /* what each process has for itself: device, threads, instruction set, lock */
 } gb_followed;
 
-/* Returns when rank 0 has left. Errors: why ranks go on no more; MEMORY. */
+/* Returns when rank 0 has left. Errors: why ranks go on no more. */
 gumbel_status gb_processes_follow(gumbel_process_group *processes, const gb_followed *followed,
                                   gumbel_error *error);
 

@@ -26,7 +26,7 @@ static const launcher launchers[] = {
      "OMPI_COMM_WORLD_LOCAL_RANK",
      "OMPI_COMM_WORLD_LOCAL_SIZE",
      {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"}},
-    {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", {"PMI_FD"}},
+    {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", {NULL}},
     {"SLURM_PROCID",
      "SLURM_STEP_NUM_TASKS",
      "SLURM_LOCALID",
@@ -56,6 +56,8 @@ static gumbel_status read_numbers(const launcher *l, gb_launch *launch, gumbel_e
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "the launcher's %s is 0", l->count);
     GB_TRY(read_number(l->rank, launch->count - 1, &launch->rank, error));
     GB_TRY(read_number(l->local_count, launch->count, &launch->local_count, error));
+    if (launch->local_count == 0)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "the launcher's %s is 0", l->local_count);
     return read_number(l->local_rank, launch->count - 1, &launch->local_rank, error);
 }
 
@@ -66,24 +68,21 @@ static const char *folder_of_sockets(void) {
     return folder && *folder ? folder : "/tmp";
 }
 
-/* MPICH names no job, but its processes have one parent. */
-static void append_job(const launcher *l, char *name, size_t size) {
+static void name_job(const launcher *l, char *name, size_t size) {
     for (size_t i = 0; i < sizeof l->job / sizeof *l->job && l->job[i]; i++) {
         const char *part = getenv(l->job[i]);
         const size_t length = strlen(name);
         snprintf(name + length, size - length, "-%.40s", part ? part : "");
     }
-    if (l == &launchers[MPICH])
-        snprintf(name + strlen(name), size - strlen(name), "-%ld", (long)getppid());
     for (char *c = name; *c; c++)
         *c = isalnum((unsigned char)*c) ? *c : '-';
 }
 
+/* MPICH names no job, but its processes on a host have one parent. */
 static gumbel_status name_socket(const launcher *l, gb_launch *launch, gumbel_error *error) {
-    char job[160] = "";
-    append_job(l, job, sizeof job);
-    const int length = snprintf(launch->path, sizeof launch->path, "%s/gumbel-%lu%s", folder_of_sockets(),
-                                (unsigned long)getuid(), job);
+    const long parent = l == &launchers[MPICH] ? (long)getppid() : 0;
+    const int length = snprintf(launch->path, sizeof launch->path, "%s/gumbel-%lu%s-%ld", folder_of_sockets(),
+                                (unsigned long)getuid(), launch->job, parent);
     if (length > 0 && (size_t)length < sizeof launch->path)
         return GUMBEL_OK;
     launch->path[0] = '\0';
@@ -98,13 +97,15 @@ static bool is_port_taken(const launcher *l) {
     return l == &launchers[TORCHRUN] && store && strcmp(store, "True") == 0;
 }
 
-/* The first of Slurm's hosts: "node[07-09,12]" or "a,b". */
+/* The first of Slurm's hosts: "node[07-09,12]-ib" or "a,b". */
 static void read_first_host(const char *list, char *host, size_t size) {
-    size_t length = strcspn(list, "[,");
-    snprintf(host, size, "%.*s", (int)length, list);
-    if (list[length] == '[')
-        snprintf(host + strlen(host), size - strlen(host), "%.*s", (int)strcspn(list + length + 1, "-,]"),
-                 list + length + 1);
+    const size_t length = strcspn(list, "[,");
+    const char *first = list + length + 1, *end = list[length] == '[' ? strchr(first, ']') : NULL;
+    if (end)
+        snprintf(host, size, "%.*s%.*s%.*s", (int)length, list, (int)strcspn(first, "-,]"), first,
+                 (int)strcspn(end + 1, ","), end + 1);
+    else
+        snprintf(host, size, "%.*s", (int)length, list);
 }
 
 /* A job's own, where nobody has named one: those above 20000 that no service is registered for are many. */
@@ -147,6 +148,7 @@ gumbel_status gb_launch_read(gb_launch *launch, gumbel_error *error) {
         if (!has_started(l))
             continue;
         GB_TRY(read_numbers(l, launch, error));
+        name_job(l, launch->job, sizeof launch->job);
         return launch->local_count == launch->count ? name_socket(l, launch, error)
                                                     : find_address(l, launch, error);
     }

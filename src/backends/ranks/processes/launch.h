@@ -13,6 +13,7 @@
 typedef struct gb_launch {
     uint32_t rank, count;
     uint32_t local_rank, local_count; /* among those of this host */
+    char job[96];                     /* the same for all of the launch, as far as the launcher names it */
     char path[104];                   /* of a socket, where all are on one host; "" otherwise */
     char host[256], port[8];
 } gb_launch;

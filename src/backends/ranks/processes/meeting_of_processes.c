@@ -22,14 +22,23 @@ void gb_processes_lose(gumbel_process_group *p, const gb_peer *peer) {
     gb_meeting_break(&p->meeting, &gone);
 }
 
+static void lose_step(gumbel_process_group *p, const gb_peer *peer) {
+    gumbel_error error;
+    gb_fail(&error, GUMBEL_ERROR_BACKEND, "%s is not where rank 0 is in its step", peer->name);
+    gb_meeting_break(&p->meeting, &error);
+}
+
 /* Who shares another number of bytes is not at the same place. */
 static bool receive_part(gumbel_process_group *p, uint32_t rank, size_t size, uint8_t *to) {
     uint64_t of_peer = 0;
     const gb_peer *peer = &p->peers[rank];
-    if (gb_receive_all(peer->data, &of_peer, sizeof of_peer) && of_peer == size &&
-        gb_receive_all(peer->data, to, size))
+    const bool has_come = gb_receive_all(peer->data, &of_peer, sizeof of_peer);
+    if (has_come && of_peer == size && gb_receive_all(peer->data, to, size))
         return true;
-    gb_processes_lose(p, peer);
+    if (has_come && of_peer != size)
+        lose_step(p, peer);
+    else
+        gb_processes_lose(p, peer);
     return false;
 }
 

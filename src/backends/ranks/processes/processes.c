@@ -9,12 +9,13 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 /* Changed with what processes send each other. */
 enum { PROTOCOL = 1 };
+
+/* Messages on control connections are short: who does not take or end one in so long hangs. */
+enum { CONTROL_SECONDS = 2, MOST_SECONDS = 24 * 60 * 60 };
 
 typedef enum purpose { FOR_DATA = 0, FOR_CONTROL = 1 } purpose;
 
@@ -22,7 +23,7 @@ typedef enum purpose { FOR_DATA = 0, FOR_CONTROL = 1 } purpose;
 typedef struct introduction {
     char magic[8];
     uint32_t protocol, rank, count, purpose;
-    char version[32], name[96];
+    char job[96], version[32], name[96];
 } introduction;
 
 static const char magic[8] = "gumbel\n";
@@ -32,22 +33,19 @@ static introduction introduce(const gb_launch *launch, purpose why) {
     char host[48] = "";
     gethostname(host, sizeof host - 1);
     memcpy(own.magic, magic, sizeof magic);
+    snprintf(own.job, sizeof own.job, "%s", launch->job);
     snprintf(own.version, sizeof own.version, "%s", GUMBEL_VERSION);
     snprintf(own.name, sizeof own.name, "rank %u (%s, process %ld)", launch->rank, host, (long)getpid());
     return own;
 }
 
-static void limit_waiting(int made, uint32_t seconds) {
-    const struct timeval limit = {.tv_sec = seconds};
-    setsockopt(made, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-}
-
 /* ---- Rank 0 -------------------------------------------------------------------------------------------- */
 
 /* Whether somebody of this launch speaks; anybody may connect. */
-static bool is_process(const introduction *other) {
+static bool is_process(const gumbel_process_group *p, const introduction *other) {
     return memcmp(other->magic, magic, sizeof magic) == 0 && memchr(other->name, 0, sizeof other->name) &&
-           memchr(other->version, 0, sizeof other->version);
+           memchr(other->version, 0, sizeof other->version) && memchr(other->job, 0, sizeof other->job) &&
+           strcmp(other->job, p->launch.job) == 0;
 }
 
 static gumbel_status check_process(const gumbel_process_group *p, const introduction *other,
@@ -73,6 +71,16 @@ static gumbel_status take_connection(gumbel_process_group *p, int made, const in
     return GUMBEL_OK;
 }
 
+/* Whether a process is one of the launch, or all are there; the message is rank 0's name. Whoever does not
+ * hear it is missed later. */
+static gumbel_status send_outcome(int made, gumbel_status status, const gumbel_error *error) {
+    gumbel_error outcome = {.status = GUMBEL_OK};
+    if (status != GUMBEL_OK)
+        outcome = *error;
+    gb_send_all(made, &outcome, sizeof outcome, NULL, 0);
+    return GUMBEL_OK;
+}
+
 /* Who says nothing, or something else, is turned away. */
 static gumbel_status accept_one(gumbel_process_group *p, int listener, uint32_t *missing,
                                 gumbel_error *error) {
@@ -81,17 +89,19 @@ static gumbel_status accept_one(gumbel_process_group *p, int listener, uint32_t 
     const int made = gb_accept(&p->launch, listener, PATIENCE);
     if (made < 0)
         return GUMBEL_OK;
-    limit_waiting(made, SECONDS);
-    if (!gb_receive_all(made, &other, sizeof other) || !is_process(&other)) {
+    gb_limit_waiting(made, SECONDS);
+    if (!gb_receive_all(made, &other, sizeof other) || !is_process(p, &other)) {
         close(made);
         return GUMBEL_OK;
     }
-    limit_waiting(made, 0);
+    gb_limit_waiting(made, other.purpose == FOR_CONTROL ? CONTROL_SECONDS : 0);
     const gumbel_status status = take_connection(p, made, &other, error);
-    if (status == GUMBEL_OK)
+    if (status == GUMBEL_OK) {
         --*missing;
-    else
-        close(made);
+        return send_outcome(made, status, error);
+    }
+    send_outcome(made, status, error);
+    close(made);
     return status;
 }
 
@@ -113,15 +123,9 @@ static gumbel_status accept_all(gumbel_process_group *p, int listener, uint32_t 
 
 /* All are told whether all are there. */
 static void answer(const gumbel_process_group *p, gumbel_status status, const gumbel_error *error) {
-    const introduction own = introduce(&p->launch, FOR_DATA);
-    gumbel_error outcome = {.status = GUMBEL_OK};
-    if (status == GUMBEL_OK)
-        snprintf(outcome.message, sizeof outcome.message, "%s", own.name);
-    else
-        outcome = *error;
     for (uint32_t r = 1; r < p->launch.count; r++)
         if (p->peers[r].data >= 0)
-            gb_send_all(p->peers[r].data, &outcome, sizeof outcome, NULL, 0);
+            send_outcome(p->peers[r].data, status, error);
 }
 
 static gumbel_status gather_processes(gumbel_process_group *p, uint32_t seconds, gumbel_error *error) {
@@ -135,28 +139,33 @@ static gumbel_status gather_processes(gumbel_process_group *p, uint32_t seconds,
 
 /* ---- The others ---------------------------------------------------------------------------------------- */
 
-static gumbel_status connect_for(gumbel_process_group *p, purpose why, double seconds, int *made,
+static gumbel_status receive_outcome(int made, gumbel_error *error) {
+    gumbel_error outcome;
+    if (!gb_receive_all(made, &outcome, sizeof outcome))
+        return gb_fail(error, GUMBEL_ERROR_IO, "rank 0 has ended, or does not answer");
+    outcome.message[sizeof outcome.message - 1] = '\0';
+    return outcome.status == GUMBEL_OK ? GUMBEL_OK : gb_fail(error, outcome.status, "%s", outcome.message);
+}
+
+/* Rank 0 answers once it has come to this connection. */
+static gumbel_status connect_for(gumbel_process_group *p, purpose why, uint32_t seconds, int *made,
                                  gumbel_error *error) {
     const introduction own = introduce(&p->launch, why);
     GB_TRY(gb_connect(&p->launch, seconds, made, error));
-    return gb_send_all(*made, &own, sizeof own, NULL, 0)
-               ? GUMBEL_OK
-               : gb_fail(error, GUMBEL_ERROR_IO, "rank 0 has ended");
+    gb_limit_waiting(*made, seconds);
+    if (!gb_send_all(*made, &own, sizeof own, NULL, 0))
+        return gb_fail(error, GUMBEL_ERROR_IO, "rank 0 has ended");
+    return receive_outcome(*made, error);
 }
 
 static gumbel_status find_first(gumbel_process_group *p, uint32_t seconds, gumbel_error *error) {
     gb_peer *first = &p->peers[0];
-    gumbel_error outcome;
+    snprintf(first->name, sizeof first->name, "rank 0");
     GB_TRY(connect_for(p, FOR_DATA, seconds, &first->data, error));
     GB_TRY(connect_for(p, FOR_CONTROL, seconds, &first->control, error));
-    limit_waiting(first->data, seconds + 10); /* rank 0 gives up before */
-    if (!gb_receive_all(first->data, &outcome, sizeof outcome))
-        return gb_fail(error, GUMBEL_ERROR_IO, "rank 0 has ended, or does not answer");
-    limit_waiting(first->data, 0);
-    outcome.message[sizeof outcome.message - 1] = '\0';
-    if (outcome.status != GUMBEL_OK)
-        return gb_fail(error, outcome.status, "%s", outcome.message);
-    snprintf(first->name, sizeof first->name, "%.90s", outcome.message);
+    GB_TRY(receive_outcome(first->data, error));
+    gb_limit_waiting(first->data, 0);
+    gb_limit_waiting(first->control, CONTROL_SECONDS);
     return GUMBEL_OK;
 }
 
@@ -200,13 +209,14 @@ gumbel_status gb_processes_join(const gb_launch *launch, uint32_t seconds, gumbe
                                 gumbel_error *error) {
     *processes = NULL;
     gumbel_process_group *p = new_processes(launch);
+    seconds = seconds < MOST_SECONDS ? seconds : MOST_SECONDS;
     if (!p)
         return gb_no_memory(error, "a group of processes");
     gumbel_status status = GUMBEL_OK;
     if (launch->count > 1)
         status = launch->rank == 0 ? gather_processes(p, seconds, error) : find_first(p, seconds, error);
     if (status == GUMBEL_OK && !gb_processes_watch(p))
-        status = gb_no_memory(error, "a thread that watches other processes");
+        status = gb_fail(error, GUMBEL_ERROR_IO, "no thread or pipe to watch other processes");
     if (status != GUMBEL_OK)
         destroy(p);
     else
@@ -226,17 +236,23 @@ void gb_processes_leave(gumbel_process_group *p) {
 /* ---- Groups -------------------------------------------------------------------------------------------- */
 
 gumbel_status gb_processes_add_group(gumbel_process_group *p, gb_group *group, gumbel_error *error) {
-    for (uint32_t i = 0; i < GB_MOST_GROUPS; i++)
-        if (!p->groups[i]) {
-            p->groups[i] = group;
-            group->number = i;
-            return GUMBEL_OK;
-        }
-    return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "more than %d engines on one group of processes",
-                   (int)GB_MOST_GROUPS);
+    uint32_t i = 0;
+    pthread_mutex_lock(&p->running);
+    while (i < GB_MOST_GROUPS && p->groups[i])
+        i++;
+    group->number = i;
+    if (i < GB_MOST_GROUPS)
+        p->groups[i] = group;
+    pthread_mutex_unlock(&p->running);
+    return i < GB_MOST_GROUPS
+               ? GUMBEL_OK
+               : gb_fail(error, GUMBEL_ERROR_ARGUMENT, "more than %d engines on one group of processes",
+                         (int)GB_MOST_GROUPS);
 }
 
 void gb_processes_forget_group(gumbel_process_group *p, const gb_group *group) {
+    pthread_mutex_lock(&p->running);
     if (group->number < GB_MOST_GROUPS && p->groups[group->number] == group)
         p->groups[group->number] = NULL;
+    pthread_mutex_unlock(&p->running);
 }

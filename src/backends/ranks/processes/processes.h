@@ -36,8 +36,8 @@ struct gumbel_process_group {
     atomic_bool is_leaving; /* nobody is missed any more */
 };
 
-/* Connects with the others within so many seconds. Errors: IO (who has not come; a process of another
- * version), ARGUMENT, MEMORY. */
+/* Connects with the others within so many seconds or little more. Errors: IO (who has not come), UNSUPPORTED
+ * (a process of another version), ARGUMENT, MEMORY. */
 gumbel_status gb_processes_join(const gb_launch *launch, uint32_t seconds, gumbel_process_group **processes,
                                 gumbel_error *error);
 
@@ -52,7 +52,7 @@ static inline gb_meeting *gb_processes_meeting(gumbel_process_group *processes) 
     return &processes->meeting;
 }
 
-/* Numbers a group, which belongs to the caller. Errors: ARGUMENT (there are GB_MOST_GROUPS). */
+/* Numbers a group, which belongs to the caller. Thread-safe. Errors: ARGUMENT (there are GB_MOST_GROUPS). */
 gumbel_status gb_processes_add_group(gumbel_process_group *processes, gb_group *group, gumbel_error *error);
 void gb_processes_forget_group(gumbel_process_group *processes, const gb_group *group);
 
@@ -64,7 +64,7 @@ extern const gb_meeting_functions gb_meeting_of_processes;
 void gb_processes_lose(gumbel_process_group *processes, const gb_peer *peer);
 
 /* watch.c: a thread that tells the others that this process lives, and breaks the meeting where one of them
- * has failed or is not heard of any more. False without memory. */
+ * has failed or is not heard of any more. False: no thread or pipe. */
 bool gb_processes_watch(gumbel_process_group *processes);
 void gb_processes_watch_end(gumbel_process_group *processes);
 

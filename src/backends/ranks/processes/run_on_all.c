@@ -6,8 +6,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/time.h>
 
 /* ---- What a task carries ------------------------------------------------------------------------------- */
 
@@ -52,12 +50,15 @@ static bool send_to(gumbel_process_group *p, const gb_group_task *t, uint32_t ra
 
 /* ---- What comes back ----------------------------------------------------------------------------------- */
 
-static bool receive_states(const gb_peer *peer, uint64_t size, gb_rank_bytes *bytes) {
-    static uint8_t block[1 << 16];
+/* For which there is no memory is received all the same, so that what follows is understood. */
+static bool receive_states(const gb_peer *peer, uint64_t size, gb_rank_bytes *bytes, gumbel_error *outcome) {
+    uint8_t block[1 << 14];
     for (uint64_t left = size; left > 0;) {
         const size_t part = left < sizeof block ? (size_t)left : sizeof block;
-        if (!gb_receive_all(peer->data, block, part) || !gb_rank_bytes_append(bytes, block, part))
+        if (!gb_receive_all(peer->data, block, part))
             return false;
+        if (outcome->status == GUMBEL_OK && !gb_rank_bytes_append(bytes, block, part))
+            outcome->status = gb_no_memory(outcome, "the states of a rank");
         left -= part;
     }
     return true;
@@ -71,15 +72,21 @@ static bool receive_reply(const gb_peer *peer, const gb_group_task *t, uint32_t 
     t->all->ranks[rank].outcome = reply.outcome;
     if (t->free_bytes)
         t->free_bytes[rank] = reply.free_bytes;
-    return reply.bytes == 0 || (t->bytes && receive_states(peer, reply.bytes, &t->bytes[rank]));
+    return reply.bytes == 0 ||
+           (t->bytes && receive_states(peer, reply.bytes, &t->bytes[rank], &t->all->ranks[rank].outcome));
 }
 
 /* ---- A task -------------------------------------------------------------------------------------------- */
 
+/* Why it is broken, which no later step survives: even for want of memory. */
 static void fail_all(gumbel_process_group *p, const gb_group_task *t) {
     const gb_rank own = {0, p->launch.count, &p->meeting};
-    for (uint32_t r = 0; r < p->launch.count; r++)
-        t->all->ranks[r].outcome.status = gb_rank_broken(&own, &t->all->ranks[r].outcome);
+    for (uint32_t r = 0; r < p->launch.count; r++) {
+        gumbel_error *outcome = &t->all->ranks[r].outcome;
+        gb_rank_broken(&own, outcome);
+        if (t->function != GB_GROUP_CREATE)
+            outcome->status = GUMBEL_ERROR_BACKEND;
+    }
 }
 
 static bool send_all(gumbel_process_group *p, const gb_group_task *t) {
@@ -111,7 +118,7 @@ void gb_processes_run(const gb_group_task *t) {
     const bool was_sent = send_all(p, t);
     if (was_sent || t->function == GB_GROUP_DESTROY)
         gb_group_run_on(t, 0);
-    if (!was_sent || !receive_all(p, t))
+    if (!was_sent || p->meeting.is_broken || !receive_all(p, t) || p->meeting.is_broken)
         fail_all(p, t);
     pthread_mutex_unlock(&p->running);
 }
@@ -119,12 +126,11 @@ void gb_processes_run(const gb_group_task *t) {
 void gb_processes_dismiss(gumbel_process_group *p) {
     enum { PATIENCE = 5 };
     const gb_task_message message = {.function = GB_MESSAGE_LEAVE};
-    const struct timeval limit = {.tv_sec = PATIENCE};
     uint8_t last;
     for (uint32_t r = 1; r < p->launch.count; r++)
         gb_send_all(p->peers[r].data, &message, sizeof message, NULL, 0);
     for (uint32_t r = 1; r < p->launch.count; r++) {
-        setsockopt(p->peers[r].data, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+        gb_limit_waiting(p->peers[r].data, PATIENCE);
         while (gb_receive_all(p->peers[r].data, &last, sizeof last))
             continue;
     }

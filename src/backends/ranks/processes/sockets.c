@@ -14,9 +14,12 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
+
+enum { CONNECTING = 5 /* seconds, to a host that says nothing */ };
 
 #ifndef MSG_NOSIGNAL
 #define MSG_NOSIGNAL 0 /* macOS has SO_NOSIGPIPE */
@@ -71,15 +74,37 @@ static gumbel_status look_up(const gb_launch *launch, bool listens, struct addri
                    gai_strerror(failure));
 }
 
+void gb_limit_waiting(int made, uint32_t seconds) {
+    const struct timeval limit = {.tv_sec = seconds};
+    setsockopt(made, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    setsockopt(made, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+}
+
+static int connect_to(int family, const struct sockaddr *address, socklen_t size) {
+    const int made = new_socket(family);
+    gb_limit_waiting(made, CONNECTING);
+    if (made >= 0 && connect(made, address, size) == 0 && (family != AF_UNIX || is_own_user(made))) {
+        prepare(made);
+        gb_limit_waiting(made, 0);
+        return made;
+    }
+    if (made >= 0)
+        close(made);
+    return -1;
+}
+
 /* ---- Listening ----------------------------------------------------------------------------------------- */
 
 static int listen_at(int family, const struct sockaddr *address, socklen_t size) {
     enum { WAITING = 64 };
-    const int yes = 1, made = new_socket(family);
+    const int yes = 1, no = 0, made = new_socket(family);
     if (made < 0)
         return -1;
+    fcntl(made, F_SETFL, O_NONBLOCK);
     if (family != AF_UNIX)
         setsockopt(made, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    if (family == AF_INET6)
+        setsockopt(made, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
     if (bind(made, address, size) == 0 && listen(made, WAITING) == 0)
         return made;
     const int why = errno;
@@ -88,10 +113,28 @@ static int listen_at(int family, const struct sockaddr *address, socklen_t size)
     return -1;
 }
 
+/* A file that nobody listens at was left by a killed process. */
 static int listen_at_path(const gb_launch *launch) {
     const struct sockaddr_un address = path_address(launch);
-    unlink(launch->path); /* which a killed process has left */
+    const int other = connect_to(AF_UNIX, (const struct sockaddr *)&address, sizeof address);
+    if (other >= 0) {
+        close(other);
+        errno = EADDRINUSE;
+        return -1;
+    }
+    unlink(launch->path);
     return listen_at(AF_UNIX, (const struct sockaddr *)&address, sizeof address);
+}
+
+/* One of IPv6 takes both kinds of addresses. */
+static int listen_at_any(const struct addrinfo *found) {
+    int listener = -1;
+    for (const struct addrinfo *a = found; a && listener < 0; a = a->ai_next)
+        if (a->ai_family == AF_INET6)
+            listener = listen_at(a->ai_family, a->ai_addr, a->ai_addrlen);
+    for (const struct addrinfo *a = found; a && listener < 0; a = a->ai_next)
+        listener = listen_at(a->ai_family, a->ai_addr, a->ai_addrlen);
+    return listener;
 }
 
 gumbel_status gb_listen(const gb_launch *launch, int *listener, gumbel_error *error) {
@@ -102,8 +145,7 @@ gumbel_status gb_listen(const gb_launch *launch, int *listener, gumbel_error *er
         return *listener >= 0 ? GUMBEL_OK : gb_fail_errno(error, errno, "listening at %s", launch->path);
     }
     GB_TRY(look_up(launch, true, &found, error));
-    for (const struct addrinfo *a = found; a && *listener < 0; a = a->ai_next)
-        *listener = listen_at(a->ai_family, a->ai_addr, a->ai_addrlen);
+    *listener = listen_at_any(found);
     const int why = errno;
     freeaddrinfo(found);
     return *listener >= 0 ? GUMBEL_OK
@@ -123,6 +165,8 @@ int gb_accept(const gb_launch *launch, int listener, int milliseconds) {
     if (poll(&wait, 1, milliseconds) <= 0)
         return -1;
     const int made = accept(listener, NULL, NULL);
+    if (made >= 0)
+        fcntl(made, F_SETFL, 0); /* not what a listener has that does not block */
     if (made >= 0 && launch->path[0] && !is_own_user(made)) {
         close(made);
         return -1;
@@ -133,17 +177,6 @@ int gb_accept(const gb_launch *launch, int listener, int milliseconds) {
 }
 
 /* ---- Connecting ---------------------------------------------------------------------------------------- */
-
-static int connect_to(int family, const struct sockaddr *address, socklen_t size) {
-    const int made = new_socket(family);
-    if (made >= 0 && connect(made, address, size) == 0 && (family != AF_UNIX || is_own_user(made))) {
-        prepare(made);
-        return made;
-    }
-    if (made >= 0)
-        close(made);
-    return -1;
-}
 
 static gumbel_status connect_once(const gb_launch *launch, int *made, gumbel_error *error) {
     struct addrinfo *found = NULL;
@@ -164,13 +197,15 @@ gumbel_status gb_connect(const gb_launch *launch, double seconds, int *made, gum
     const struct timespec pause = {.tv_nsec = 50000000};
     const double end = gb_seconds() + seconds;
     for (;;) {
-        GB_TRY(connect_once(launch, made, error));
+        const gumbel_status status = connect_once(launch, made, error);
         if (*made >= 0)
             return GUMBEL_OK;
         if (gb_seconds() > end)
-            return gb_fail(error, GUMBEL_ERROR_IO, "rank 0 does not answer at %s%s%s",
-                           launch->path[0] ? launch->path : launch->host, launch->path[0] ? "" : ":",
-                           launch->path[0] ? "" : launch->port);
+            return status != GUMBEL_OK
+                       ? status
+                       : gb_fail(error, GUMBEL_ERROR_IO, "rank 0 does not answer at %s%s%s",
+                                 launch->path[0] ? launch->path : launch->host, launch->path[0] ? "" : ":",
+                                 launch->path[0] ? "" : launch->port);
         nanosleep(&pause, NULL);
     }
 }
@@ -205,7 +240,7 @@ bool gb_send_all(int made, const void *head, size_t head_size, const void *body,
 
 bool gb_receive_all(int made, void *data, size_t size) {
     for (size_t at = 0; at < size;) {
-        const ssize_t got = recv(made, (char *)data + at, size - at, 0);
+        const ssize_t got = recv(made, (char *)data + at, size - at, MSG_WAITALL);
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0)

@@ -23,8 +23,11 @@ int gb_accept(const gb_launch *launch, int listener, int milliseconds);
 /* Connects to rank 0, which may begin to listen later, within so many seconds. Errors: IO. */
 gumbel_status gb_connect(const gb_launch *launch, double seconds, int *socket, gumbel_error *error);
 
+/* Sending and receiving take so many seconds at most; 0: as long as they do. */
+void gb_limit_waiting(int socket, uint32_t seconds);
+
 /* Two stretches of bytes, or size of them, whole. The second may be empty. False: the other side has gone,
- * or the socket was shut down. Blocks as long as neither. */
+ * or the socket was shut down, or the limit of gb_limit_waiting has passed. */
 bool gb_send_all(int socket, const void *head, size_t head_size, const void *body, size_t body_size);
 bool gb_receive_all(int socket, void *data, size_t size);
 

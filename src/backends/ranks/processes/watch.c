@@ -5,6 +5,7 @@
 #include "base/thread.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <string.h>
 #include <unistd.h>
@@ -89,7 +90,8 @@ static void *watch(void *argument) {
             continue;
         next = gb_seconds() + 1;
         count_silence(p, listens);
-        tell_all(p, &alive);
+        if (!p->meeting.is_broken)
+            tell_all(p, &alive);
     }
     return NULL;
 }
@@ -98,6 +100,8 @@ bool gb_processes_watch(gumbel_process_group *p) {
     p->ending[0] = p->ending[1] = -1;
     if (pipe(p->ending) != 0)
         return false;
+    fcntl(p->ending[0], F_SETFD, FD_CLOEXEC);
+    fcntl(p->ending[1], F_SETFD, FD_CLOEXEC);
     p->watches = gb_start_thread(&p->watcher, watch, p);
     return p->watches;
 }
