@@ -135,20 +135,27 @@ static gumbel_status gather_processes(gumbel_process_group *p, uint32_t seconds,
 
 /* ---- The others ---------------------------------------------------------------------------------------- */
 
-static gumbel_status connect_for(gumbel_process_group *p, purpose why, double seconds, int *made,
-                                 gumbel_error *error) {
+static gumbel_status present(const gumbel_process_group *p, purpose why, int made, gumbel_error *error) {
     const introduction own = introduce(&p->launch, why);
-    GB_TRY(gb_connect(&p->launch, seconds, made, error));
-    return gb_send_all(*made, &own, sizeof own, NULL, 0)
-               ? GUMBEL_OK
-               : gb_fail(error, GUMBEL_ERROR_IO, "rank 0 has ended");
+    return gb_send_all(made, &own, sizeof own, NULL, 0) ? GUMBEL_OK
+                                                        : gb_fail(error, GUMBEL_ERROR_IO, "rank 0 has ended");
+}
+
+/* Both connections are there before rank 0 knows who comes: one that is refused does not look for a place to
+ * connect to that is gone by then. */
+static gumbel_status connect_with_first(gumbel_process_group *p, uint32_t seconds, gumbel_error *error) {
+    enum { PATIENCE = 5 };
+    gb_peer *first = &p->peers[0];
+    GB_TRY(gb_connect(&p->launch, seconds, &first->data, error));
+    GB_TRY(gb_connect(&p->launch, PATIENCE, &first->control, error));
+    GB_TRY(present(p, FOR_DATA, first->data, error));
+    return present(p, FOR_CONTROL, first->control, error);
 }
 
 static gumbel_status find_first(gumbel_process_group *p, uint32_t seconds, gumbel_error *error) {
     gb_peer *first = &p->peers[0];
     gumbel_error outcome;
-    GB_TRY(connect_for(p, FOR_DATA, seconds, &first->data, error));
-    GB_TRY(connect_for(p, FOR_CONTROL, seconds, &first->control, error));
+    GB_TRY(connect_with_first(p, seconds, error));
     limit_waiting(first->data, seconds + 10); /* rank 0 gives up before */
     if (!gb_receive_all(first->data, &outcome, sizeof outcome))
         return gb_fail(error, GUMBEL_ERROR_IO, "rank 0 has ended, or does not answer");
