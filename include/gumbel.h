@@ -755,6 +755,12 @@ GUMBEL_API gumbel_status gumbel_process_group_follow(gumbel_process_group *group
                                                      const gumbel_engine_options *options,
                                                      gumbel_error *error);
 
+/* Calls back once ranks can go on no more, also while nobody uses an engine: on any thread, once, and at once
+ * if that is so already. NULL: it calls no more. */
+GUMBEL_API void gumbel_process_group_on_failure(gumbel_process_group *group,
+                                                void (*on_failure)(void *user, const gumbel_error *error),
+                                                void *user);
+
 /* Of rank 0 after its engines are destroyed, and lets the others return; of the others when they have. NULL
  * is allowed. */
 GUMBEL_API void gumbel_process_group_leave(gumbel_process_group *group);

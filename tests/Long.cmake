@@ -13,7 +13,7 @@ set(shortened_tests
   devices.draft_model devices.drafts devices.grammar_answers grammar.schema_answers grammar.schema_errors
   harness.io_faults harness.kills harness.schedule hub.pull mlx.closeness
   models.gemma3 models.qwen2.5-coder models.smollm2 program.hostile
-  run.devices run.draft_model run.drafts run.same_bits run.tools_long_context server.tools)
+  run.devices run.draft_model run.drafts run.same_bits run.tools_long_context server.lost_rank server.tools)
 
 # Long as a whole: what they test has other, shorter tests.
 set(long_tests

@@ -80,6 +80,11 @@ gumbel_status gumbel_process_group_follow(gumbel_process_group *group, const gum
     return status;
 }
 
+void gumbel_process_group_on_failure(gumbel_process_group *group,
+                                     void (*on_failure)(void *user, const gumbel_error *error), void *user) {
+    gb_processes_on_failure(group, on_failure, user);
+}
+
 void gumbel_process_group_leave(gumbel_process_group *group) {
     gb_processes_leave(group);
 }

@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "cli/base/files.h"
 #include "cli/base/report.h"
+#include "cli/model/launched.h"
 #include "cli/serve/models.h"
 #include "server/server.h"
 
@@ -208,6 +209,13 @@ static void wait_for_end(serving *s, const server_options *options) {
     pthread_join(drainer, NULL);
 }
 
+/* One that is lost ends the server, also while nobody asks it for anything. */
+static void watch_processes(const serve_arguments *arguments) {
+    gumbel_process_group *group = NULL;
+    if (arguments->model.launched && cli_join_processes(&group, NULL) == GUMBEL_OK)
+        gumbel_process_group_on_failure(group, serve_note_failure, NULL);
+}
+
 static gumbel_status serve(serving *s, gumbel_error *error) {
     gumbel_status status = read_files(s, error);
     if (status == GUMBEL_OK)
@@ -215,6 +223,7 @@ static gumbel_status serve(serving *s, gumbel_error *error) {
     if (status != GUMBEL_OK)
         return status;
     catch_signals();
+    watch_processes(s->arguments);
     const server_options options = options_of(s);
     const server_models models = serve_models_of(&s->models);
     status = server_create(&options, &models, &s->server, error);

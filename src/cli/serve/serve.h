@@ -39,7 +39,7 @@ extern const cli_option serve_address_table[], serve_access_table[], serve_limit
 /* Serves until a signal ends it; the exit status. Where this build has no server it says so. */
 int serve_run(const serve_arguments *arguments);
 
-/* A scheduler's on_failure: the server ends, with CLI_FAILED. */
+/* on_failure of a scheduler, and of processes: the server ends, with CLI_FAILED. */
 void serve_note_failure(void *unused, const gumbel_error *error);
 
 /* ---- systemd ------------------------------------------------------------------------------------------- */

@@ -10,7 +10,7 @@ enum { ALIGNMENT = 8 };
 
 typedef struct batch_head {
     uint32_t tokens, rows, following, stops;
-    bool has_tokens, has_mask, has_following;
+    uint8_t has_tokens, has_mask, has_following, unused;
 } batch_head;
 
 #define COUNT_N(head, widths) (size_t)(head).tokens
@@ -32,10 +32,10 @@ static void append(gb_byte_buffer *to, const void *data, size_t size) {
 }
 
 void gb_batch_write(const gb_batch *batch, const gb_batch_widths *widths, gb_byte_buffer *to) {
-    const batch_head head = {batch->token_count,      batch->row_count,
-                             batch->following_count,  batch->following ? batch->stop_count : 0,
-                             batch->tokens != NULL,   gb_batch_has_mask(batch),
-                             batch->following != NULL};
+    const batch_head head = {batch->token_count,       batch->row_count,
+                             batch->following_count,   batch->following ? batch->stop_count : 0,
+                             batch->tokens != NULL,    gb_batch_has_mask(batch),
+                             batch->following != NULL, 0};
     append(to, &head, sizeof head);
 #define WRITE_INPUT(NAME, name, dims)                                                                        \
     if (has_input(&head, GB_ROLE_##NAME))                                                                    \
@@ -73,31 +73,40 @@ static const void *take(reader *r, size_t size) {
     return taken;
 }
 
+/* A bool that is neither true nor false must not be looked at. */
+static const void *take_flags(reader *r, size_t size) {
+    const uint8_t *flags = take(r, size);
+    for (size_t i = 0; i < size && !r->has_failed; i++)
+        r->has_failed = flags[i] > 1;
+    return flags;
+}
+
 static bool is_within(const batch_head *head, const gb_batch_limits *limits) {
     return head->tokens > 0 && head->tokens <= limits->tokens && head->rows <= limits->rows;
 }
 
 static bool read_one(reader *r, const gb_batch_limits *limits, gb_batch *batch, batch_head *head) {
-    const void *taken = take(r, sizeof *head);
+    const void *first = take(r, sizeof *head);
     if (r->has_failed)
         return false;
-    memcpy(head, taken, sizeof *head);
+    memcpy(head, first, sizeof *head);
     if (!is_within(head, limits))
         return false;
     *batch = (gb_batch){.token_count = head->tokens, .row_count = head->rows, .mask = (const void *)r->bytes};
 #define READ_INPUT(NAME, name, dims)                                                                         \
     if (has_input(head, GB_ROLE_##NAME))                                                                     \
-        batch->name = take(r, COUNT_##dims(*head, limits->widths) * sizeof *batch->name);
+        batch->name = _Generic(batch->name, const bool *: take_flags, default: take)(                        \
+            r, COUNT_##dims(*head, limits->widths) * sizeof *batch->name);
 #define READ_OUTPUT(NAME, name, dims)
 #define GB_ROLE(number, NAME, name, direction, dtype, dims, required, neutral)                               \
     READ_##direction(NAME, name, dims)
 #include "program/roles.def"
-    batch->generated = take(r, head->tokens * sizeof *batch->generated);
-    batch->draft = take(r, head->tokens * sizeof *batch->draft);
+    batch->generated = take_flags(r, head->tokens * sizeof *batch->generated);
+    batch->draft = take_flags(r, head->tokens * sizeof *batch->draft);
     batch->stop_ids = take(r, head->stops * sizeof *batch->stop_ids);
     batch->stop_count = head->stops;
     batch->following_count = head->following;
-    return !r->has_failed;
+    return !r->has_failed && head->has_mask == gb_batch_has_mask(batch);
 }
 
 bool gb_batch_read(const uint8_t *bytes, size_t size, const gb_batch_limits *limits, gb_batch *batch,

@@ -51,7 +51,8 @@ static gumbel_status find_program(const follower *f, const gb_creation_message *
         if (memcmp(followed->programs[i]->id, message->program, sizeof message->program) == 0)
             *program = followed->programs[i];
     if (!*program)
-        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "rank 0 runs another program than this process has");
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                       "rank 0 runs another program than this process has, or one with another --cache");
     if (strncmp(message->backend, followed->backend, sizeof message->backend) != 0)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "rank 0 runs on %.15s, and this process on %s",
                        message->backend, followed->backend);

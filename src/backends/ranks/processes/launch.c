@@ -39,26 +39,23 @@ enum { TORCHRUN = 0, MPICH = 2, SLURM = 3 };
 /* ---- Numbers ------------------------------------------------------------------------------------------- */
 
 /* Digits at the start of a variable: "2(x3)" is Slurm's way to say that three hosts have 2 tasks each. */
-static gumbel_status read_number(const char *name, uint32_t most, uint32_t *number, gumbel_error *error) {
+static gumbel_status read_number(const char *name, uint32_t least, uint32_t most, uint32_t *number,
+                                 gumbel_error *error) {
     const char *text = getenv(name);
     char *end = NULL;
     const unsigned long value = text && isdigit((unsigned char)*text) ? strtoul(text, &end, 10) : 0;
-    if (!end || (*end != '\0' && *end != '(' && *end != ',') || value > most)
-        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "the launcher's %s is \"%.40s\": expected 0 to %u", name,
-                       text ? text : "", most);
+    if (!end || (*end != '\0' && *end != '(' && *end != ',') || value < least || value > most)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "the launcher's %s is \"%.40s\": expected %u to %u",
+                       name, text ? text : "", least, most);
     *number = (uint32_t)value;
     return GUMBEL_OK;
 }
 
 static gumbel_status read_numbers(const launcher *l, gb_launch *launch, gumbel_error *error) {
-    GB_TRY(read_number(l->count, GB_MOST_RANKS, &launch->count, error));
-    if (launch->count == 0)
-        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "the launcher's %s is 0", l->count);
-    GB_TRY(read_number(l->rank, launch->count - 1, &launch->rank, error));
-    GB_TRY(read_number(l->local_count, launch->count, &launch->local_count, error));
-    if (launch->local_count == 0)
-        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "the launcher's %s is 0", l->local_count);
-    return read_number(l->local_rank, launch->count - 1, &launch->local_rank, error);
+    GB_TRY(read_number(l->count, 1, GB_MOST_RANKS, &launch->count, error));
+    GB_TRY(read_number(l->rank, 0, launch->count - 1, &launch->rank, error));
+    GB_TRY(read_number(l->local_count, 1, launch->count, &launch->local_count, error));
+    return read_number(l->local_rank, 0, launch->count - 1, &launch->local_rank, error);
 }
 
 /* ---- Where rank 0 is ----------------------------------------------------------------------------------- */
@@ -68,20 +65,26 @@ static const char *folder_of_sockets(void) {
     return folder && *folder ? folder : "/tmp";
 }
 
+/* Of a long name the end, where a job's number stands; a host's name stands before it. */
+static void append_part(const char *part, char *name, size_t size) {
+    enum { MOST = 40 };
+    const size_t length = strlen(name), of_part = part ? strlen(part) : 0;
+    snprintf(name + length, size - length, "-%s", part ? part + (of_part > MOST ? of_part - MOST : 0) : "");
+}
+
 static void name_job(const launcher *l, char *name, size_t size) {
-    for (size_t i = 0; i < sizeof l->job / sizeof *l->job && l->job[i]; i++) {
-        const char *part = getenv(l->job[i]);
-        const size_t length = strlen(name);
-        snprintf(name + length, size - length, "-%.40s", part ? part : "");
-    }
+    for (size_t i = 0; i < sizeof l->job / sizeof *l->job && l->job[i]; i++)
+        append_part(getenv(l->job[i]), name, size);
     for (char *c = name; *c; c++)
         *c = isalnum((unsigned char)*c) ? *c : '-';
 }
 
 /* MPICH names no job, but its processes on a host have one parent. */
 static gumbel_status name_socket(const launcher *l, gb_launch *launch, gumbel_error *error) {
-    const long parent = l == &launchers[MPICH] ? (long)getppid() : 0;
-    const int length = snprintf(launch->path, sizeof launch->path, "%s/gumbel-%lu%s-%ld", folder_of_sockets(),
+    char parent[24] = "";
+    if (l == &launchers[MPICH])
+        snprintf(parent, sizeof parent, "-%ld", (long)getppid());
+    const int length = snprintf(launch->path, sizeof launch->path, "%s/gumbel-%lu%s%s", folder_of_sockets(),
                                 (unsigned long)getuid(), launch->job, parent);
     if (length > 0 && (size_t)length < sizeof launch->path)
         return GUMBEL_OK;
@@ -122,7 +125,7 @@ static gumbel_status find_address(const launcher *l, gb_launch *launch, gumbel_e
                *hosts = l == &launchers[SLURM] ? getenv("SLURM_STEP_NODELIST") : NULL;
     if (host && port) {
         uint32_t number;
-        GB_TRY(read_number("MASTER_PORT", UINT16_MAX - 1, &number, error));
+        GB_TRY(read_number("MASTER_PORT", 1, UINT16_MAX - 1, &number, error));
         snprintf(launch->host, sizeof launch->host, "%s", host);
         snprintf(launch->port, sizeof launch->port, "%u", number + is_port_taken(l));
         return GUMBEL_OK;

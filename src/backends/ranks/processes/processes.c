@@ -71,20 +71,22 @@ static gumbel_status take_connection(gumbel_process_group *p, int made, const in
     return GUMBEL_OK;
 }
 
-/* Whether a process is one of the launch, or all are there; the message is rank 0's name. Whoever does not
- * hear it is missed later. */
-static gumbel_status send_outcome(int made, gumbel_status status, const gumbel_error *error) {
+/* Whether all are there, with rank 0's name, or why not. Whoever does not hear it is missed later. */
+static void send_outcome(const gumbel_process_group *p, int made, gumbel_status status,
+                         const gumbel_error *error) {
+    const introduction own = introduce(&p->launch, FOR_DATA);
     gumbel_error outcome = {.status = GUMBEL_OK};
-    if (status != GUMBEL_OK)
+    if (status == GUMBEL_OK)
+        snprintf(outcome.message, sizeof outcome.message, "%s", own.name);
+    else
         outcome = *error;
     gb_send_all(made, &outcome, sizeof outcome, NULL, 0);
-    return GUMBEL_OK;
 }
 
 /* Who says nothing, or something else, is turned away. */
 static gumbel_status accept_one(gumbel_process_group *p, int listener, uint32_t *missing,
                                 gumbel_error *error) {
-    enum { PATIENCE = 100, SECONDS = 5 };
+    enum { PATIENCE = 100, SECONDS = 2 };
     introduction other;
     const int made = gb_accept(&p->launch, listener, PATIENCE);
     if (made < 0)
@@ -98,9 +100,9 @@ static gumbel_status accept_one(gumbel_process_group *p, int listener, uint32_t 
     const gumbel_status status = take_connection(p, made, &other, error);
     if (status == GUMBEL_OK) {
         --*missing;
-        return send_outcome(made, status, error);
+        return status;
     }
-    send_outcome(made, status, error);
+    send_outcome(p, made, status, error);
     close(made);
     return status;
 }
@@ -125,7 +127,7 @@ static gumbel_status accept_all(gumbel_process_group *p, int listener, uint32_t 
 static void answer(const gumbel_process_group *p, gumbel_status status, const gumbel_error *error) {
     for (uint32_t r = 1; r < p->launch.count; r++)
         if (p->peers[r].data >= 0)
-            send_outcome(p->peers[r].data, status, error);
+            send_outcome(p, p->peers[r].data, status, error);
 }
 
 static gumbel_status gather_processes(gumbel_process_group *p, uint32_t seconds, gumbel_error *error) {
@@ -139,33 +141,38 @@ static gumbel_status gather_processes(gumbel_process_group *p, uint32_t seconds,
 
 /* ---- The others ---------------------------------------------------------------------------------------- */
 
-static gumbel_status receive_outcome(int made, gumbel_error *error) {
-    gumbel_error outcome;
-    if (!gb_receive_all(made, &outcome, sizeof outcome))
-        return gb_fail(error, GUMBEL_ERROR_IO, "rank 0 has ended, or does not answer");
-    outcome.message[sizeof outcome.message - 1] = '\0';
-    return outcome.status == GUMBEL_OK ? GUMBEL_OK : gb_fail(error, outcome.status, "%s", outcome.message);
+static gumbel_status present(const gumbel_process_group *p, purpose why, int made, gumbel_error *error) {
+    const introduction own = introduce(&p->launch, why);
+    return gb_send_all(made, &own, sizeof own, NULL, 0) ? GUMBEL_OK
+                                                        : gb_fail(error, GUMBEL_ERROR_IO, "rank 0 has ended");
 }
 
-/* Rank 0 answers once it has come to this connection. */
-static gumbel_status connect_for(gumbel_process_group *p, purpose why, uint32_t seconds, int *made,
-                                 gumbel_error *error) {
-    const introduction own = introduce(&p->launch, why);
-    GB_TRY(gb_connect(&p->launch, seconds, made, error));
-    gb_limit_waiting(*made, seconds);
-    if (!gb_send_all(*made, &own, sizeof own, NULL, 0))
-        return gb_fail(error, GUMBEL_ERROR_IO, "rank 0 has ended");
-    return receive_outcome(*made, error);
+/* Both connections are there before rank 0 knows who comes: one that is refused does not look for a place to
+ * connect to that is gone by then. */
+static gumbel_status connect_with_first(gumbel_process_group *p, uint32_t seconds, gumbel_error *error) {
+    enum { PATIENCE = 5 };
+    gb_peer *first = &p->peers[0];
+    GB_TRY(gb_connect(&p->launch, seconds, &first->data, error));
+    GB_TRY(gb_connect(&p->launch, PATIENCE, &first->control, error));
+    GB_TRY(present(p, FOR_DATA, first->data, error));
+    present(p, FOR_CONTROL, first->control, error); /* where it fails, the first connection says why */
+    return GUMBEL_OK;
 }
 
 static gumbel_status find_first(gumbel_process_group *p, uint32_t seconds, gumbel_error *error) {
+    enum { LONGER = 10 }; /* than rank 0 waits */
     gb_peer *first = &p->peers[0];
-    snprintf(first->name, sizeof first->name, "rank 0");
-    GB_TRY(connect_for(p, FOR_DATA, seconds, &first->data, error));
-    GB_TRY(connect_for(p, FOR_CONTROL, seconds, &first->control, error));
-    GB_TRY(receive_outcome(first->data, error));
+    gumbel_error outcome;
+    GB_TRY(connect_with_first(p, seconds, error));
+    gb_limit_waiting(first->data, seconds + LONGER);
+    if (!gb_receive_all(first->data, &outcome, sizeof outcome))
+        return gb_fail(error, GUMBEL_ERROR_IO, "rank 0 has ended, or does not answer");
     gb_limit_waiting(first->data, 0);
     gb_limit_waiting(first->control, CONTROL_SECONDS);
+    outcome.message[sizeof outcome.message - 1] = '\0';
+    if (outcome.status != GUMBEL_OK)
+        return gb_fail(error, outcome.status, "%s", outcome.message);
+    snprintf(first->name, sizeof first->name, "%.90s", outcome.message);
     return GUMBEL_OK;
 }
 

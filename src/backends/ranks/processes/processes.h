@@ -33,7 +33,9 @@ struct gumbel_process_group {
     pthread_t watcher;
     int ending[2]; /* a pipe that ends the watcher */
     bool watches;
-    atomic_bool is_leaving; /* nobody is missed any more */
+    atomic_bool is_leaving;                                    /* nobody is missed any more */
+    void (*on_failure)(void *user, const gumbel_error *error); /* under `telling`, as its user */
+    void *failure_user;
 };
 
 /* Connects with the others within so many seconds or little more. Errors: IO (who has not come), UNSUPPORTED
@@ -68,7 +70,11 @@ void gb_processes_lose(gumbel_process_group *processes, const gb_peer *peer);
 bool gb_processes_watch(gumbel_process_group *processes);
 void gb_processes_watch_end(gumbel_process_group *processes);
 
-/* Tells all others why the meeting is broken. */
+/* See gumbel_process_group_on_failure. */
+void gb_processes_on_failure(gumbel_process_group *processes,
+                             void (*on_failure)(void *user, const gumbel_error *error), void *user);
+
+/* Tells all others why the meeting is broken, and who has asked to hear it. */
 void gb_processes_tell(gumbel_process_group *processes, const gumbel_error *why);
 
 #endif

@@ -29,9 +29,29 @@ static void tell_all(gumbel_process_group *p, const control_message *message) {
     pthread_mutex_unlock(&p->telling);
 }
 
+/* Once. */
+static void call_back(gumbel_process_group *p, const gumbel_error *why) {
+    pthread_mutex_lock(&p->telling);
+    if (p->on_failure)
+        p->on_failure(p->failure_user, why);
+    p->on_failure = NULL;
+    pthread_mutex_unlock(&p->telling);
+}
+
 void gb_processes_tell(gumbel_process_group *p, const gumbel_error *why) {
     const control_message message = {.signal = BROKEN, .why = *why};
     tell_all(p, &message);
+    call_back(p, why);
+}
+
+void gb_processes_on_failure(gumbel_process_group *p,
+                             void (*on_failure)(void *user, const gumbel_error *error), void *user) {
+    pthread_mutex_lock(&p->telling);
+    p->on_failure = on_failure;
+    p->failure_user = user;
+    pthread_mutex_unlock(&p->telling);
+    if (p->meeting.is_broken)
+        call_back(p, &p->meeting.why);
 }
 
 static void miss(gumbel_process_group *p, gb_peer *peer, const char *what) {
