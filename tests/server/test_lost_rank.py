@@ -189,7 +189,7 @@ class LostRank(unittest.TestCase):
             client.join(SECONDS)
             self.assertFalse(client.is_alive())
             if client.outcome == "error":
-                self.assertRegex(client.errors, rf"rank {lost} \(|ending|shutting")
+                self.assertRegex(client.errors, rf"rank {lost} \(|ending|shutting|takes no more requests")
             elif client.outcome != "closed" or lost != 0:
                 self.assertEqual(client.outcome, self.expected[number], client.errors)
 
