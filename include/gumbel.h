@@ -756,7 +756,8 @@ GUMBEL_API gumbel_status gumbel_process_group_follow(gumbel_process_group *group
                                                      gumbel_error *error);
 
 /* Calls back once ranks can go on no more, also while nobody uses an engine: on any thread, once, and at once
- * if that is so already. NULL: it calls no more. */
+ * if that is so already. It notes that and calls nothing of the group or its engines. NULL: it calls no more.
+ */
 GUMBEL_API void gumbel_process_group_on_failure(gumbel_process_group *group,
                                                 void (*on_failure)(void *user, const gumbel_error *error),
                                                 void *user);

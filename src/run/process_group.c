@@ -6,6 +6,8 @@
 #include "program/verify/verifier.h"
 #include "run/handles.h"
 
+#include <string.h>
+
 gumbel_status gumbel_process_group_join(uint32_t seconds, gumbel_process_group **group, gumbel_error *error) {
     enum { USUAL_SECONDS = 300 };
     gb_launch launch;
@@ -75,6 +77,8 @@ gumbel_status gumbel_process_group_follow(gumbel_process_group *group, const gum
     const gumbel_status status = follow(group, program, options, &why);
     if (status == GUMBEL_OK)
         return status;
+    if (strncmp(why.message, "rank ", 5) != 0)
+        gb_prefix(&why, status, "rank %u", group->launch.rank);
     gb_fail(error, status, "%s", why.message);
     gb_meeting_break(gb_processes_meeting(group), &why);
     return status;

@@ -4,8 +4,6 @@
 #include "backends/threads/cores.h"
 #include "base/memory.h"
 
-#include <unistd.h>
-
 /* Its share of a process's threads, one at least. */
 static int share_of(int threads, uint32_t index, uint32_t count) {
     const int all = threads > 0 ? threads : (int)gb_available_cores(), ranks = (int)count;
@@ -18,10 +16,8 @@ static int threads_of(const gb_group *all, int threads, uint32_t index) {
     const gumbel_process_group *processes = all->processes;
     if (!processes)
         return share_of(threads, index, all->count);
-    const bool has_own = (long)gb_available_threads() < sysconf(_SC_NPROCESSORS_ONLN);
-    return threads > 0
-               ? threads
-               : share_of(0, processes->launch.local_rank, has_own ? 1 : processes->launch.local_count);
+    const uint32_t sharing = gb_has_own_cores() ? 1 : processes->launch.local_count;
+    return threads > 0 ? threads : share_of(0, processes->launch.local_rank, sharing);
 }
 
 static void ignore_profile(void *user, const char *op, const char *weight, double seconds) {

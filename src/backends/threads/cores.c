@@ -75,3 +75,13 @@ unsigned gb_available_cores(void) {
 #endif
     return gb_available_threads();
 }
+
+bool gb_has_own_cores(void) {
+#if defined(__linux__)
+    cpu_set_t own, of_parent;
+    return sched_getaffinity(0, sizeof own, &own) == 0 &&
+           sched_getaffinity(getppid(), sizeof of_parent, &of_parent) == 0 && !CPU_EQUAL(&own, &of_parent);
+#else
+    return false;
+#endif
+}

@@ -14,6 +14,10 @@
 unsigned gb_available_threads(void);
 unsigned gb_available_cores(void);
 
+/* Whether this process was bound to other hardware threads than its parent, as launchers do; false where the
+ * system does not tell. Thread-safe. */
+bool gb_has_own_cores(void);
+
 /* Cores among the hardware threads i < count with is_allowed[i]. directory: where the system describes them,
  * as Linux does in /sys/devices/system/cpu. */
 unsigned gb_count_cores(const char *directory, const bool *is_allowed, size_t count);

@@ -16,6 +16,7 @@ gumbel_status cli_follow(gumbel_process_group *group, const gumbel_program *prog
                          const gumbel_engine_options *options, gumbel_error *error) {
     signal(SIGINT, SIG_IGN);
     signal(SIGTERM, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
     return gumbel_process_group_follow(group, program, options, error);
 }
 

@@ -20,7 +20,7 @@ static uint32_t own_rank(const follower *f) {
 }
 
 static gumbel_status is_malformed(gumbel_error *error) {
-    return gb_fail(error, GUMBEL_ERROR_BACKEND, "rank 0 has sent what is no task");
+    return gb_fail(error, GUMBEL_ERROR_BACKEND, "what rank 0 has sent is no task");
 }
 
 /* ---- Creating a group's rank --------------------------------------------------------------------------- */
@@ -52,12 +52,12 @@ static gumbel_status find_program(const follower *f, const gb_creation_message *
             *program = followed->programs[i];
     if (!*program)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
-                       "rank 0 runs another program than this process has, or one with another --cache");
+                       "it has another program than rank 0, or one with another --cache");
     if (strncmp(message->backend, followed->backend, sizeof message->backend) != 0)
-        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "rank 0 runs on %.15s, and this process on %s",
-                       message->backend, followed->backend);
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "it runs on %s, and rank 0 on %.15s", followed->backend,
+                       message->backend);
     if (gb_all_state_bytes(*program) != message->state_bytes)
-        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "rank 0 has its caches in another type (--cache)");
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "it has caches of another type than rank 0 (--cache)");
     return GUMBEL_OK;
 }
 

@@ -108,6 +108,7 @@ static void wake(gb_meeting *meeting) {
     for (uint32_t r = p->first_peer; r < p->end_peer; r++)
         if (p->peers[r].data >= 0)
             shutdown(p->peers[r].data, SHUT_RDWR);
+    gb_processes_call_back(p, &meeting->why);
 }
 
 const gb_meeting_functions gb_meeting_of_processes = {destroy, meet, share, release, false, wake};

@@ -150,10 +150,9 @@ static gumbel_status present(const gumbel_process_group *p, purpose why, int mad
 /* Both connections are there before rank 0 knows who comes: one that is refused does not look for a place to
  * connect to that is gone by then. */
 static gumbel_status connect_with_first(gumbel_process_group *p, uint32_t seconds, gumbel_error *error) {
-    enum { PATIENCE = 5 };
     gb_peer *first = &p->peers[0];
     GB_TRY(gb_connect(&p->launch, seconds, &first->data, error));
-    GB_TRY(gb_connect(&p->launch, PATIENCE, &first->control, error));
+    GB_TRY(gb_connect_again(&p->launch, first->data, &first->control, error));
     GB_TRY(present(p, FOR_DATA, first->data, error));
     present(p, FOR_CONTROL, first->control, error); /* where it fails, the first connection says why */
     return GUMBEL_OK;

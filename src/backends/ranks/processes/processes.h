@@ -74,7 +74,10 @@ void gb_processes_watch_end(gumbel_process_group *processes);
 void gb_processes_on_failure(gumbel_process_group *processes,
                              void (*on_failure)(void *user, const gumbel_error *error), void *user);
 
-/* Tells all others why the meeting is broken, and who has asked to hear it. */
+/* Tells all others why the meeting is broken. */
 void gb_processes_tell(gumbel_process_group *processes, const gumbel_error *why);
+
+/* Tells who has asked to hear it, once. */
+void gb_processes_call_back(gumbel_process_group *processes, const gumbel_error *why);
 
 #endif

@@ -210,6 +210,17 @@ gumbel_status gb_connect(const gb_launch *launch, double seconds, int *made, gum
     }
 }
 
+gumbel_status gb_connect_again(const gb_launch *launch, int first, int *made, gumbel_error *error) {
+    struct sockaddr_storage address;
+    socklen_t size = sizeof address;
+    *made = -1;
+    if (launch->path[0])
+        GB_TRY(connect_once(launch, made, error));
+    else if (getpeername(first, (struct sockaddr *)&address, &size) == 0)
+        *made = connect_to(address.ss_family, (const struct sockaddr *)&address, size);
+    return *made >= 0 ? GUMBEL_OK : gb_fail(error, GUMBEL_ERROR_IO, "rank 0 has ended");
+}
+
 /* ---- Bytes --------------------------------------------------------------------------------------------- */
 
 /* Takes off what was sent. */

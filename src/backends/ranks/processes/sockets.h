@@ -23,6 +23,9 @@ int gb_accept(const gb_launch *launch, int listener, int milliseconds);
 /* Connects to rank 0, which may begin to listen later, within so many seconds. Errors: IO. */
 gumbel_status gb_connect(const gb_launch *launch, double seconds, int *socket, gumbel_error *error);
 
+/* Another connection to where that one, of the launch, has come. Errors: IO. */
+gumbel_status gb_connect_again(const gb_launch *launch, int first, int *socket, gumbel_error *error);
+
 /* Sending and receiving take so many seconds at most; 0: as long as they do. */
 void gb_limit_waiting(int socket, uint32_t seconds);
 

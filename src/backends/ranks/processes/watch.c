@@ -29,8 +29,7 @@ static void tell_all(gumbel_process_group *p, const control_message *message) {
     pthread_mutex_unlock(&p->telling);
 }
 
-/* Once. */
-static void call_back(gumbel_process_group *p, const gumbel_error *why) {
+void gb_processes_call_back(gumbel_process_group *p, const gumbel_error *why) {
     pthread_mutex_lock(&p->telling);
     if (p->on_failure)
         p->on_failure(p->failure_user, why);
@@ -41,7 +40,6 @@ static void call_back(gumbel_process_group *p, const gumbel_error *why) {
 void gb_processes_tell(gumbel_process_group *p, const gumbel_error *why) {
     const control_message message = {.signal = BROKEN, .why = *why};
     tell_all(p, &message);
-    call_back(p, why);
 }
 
 void gb_processes_on_failure(gumbel_process_group *p,
@@ -51,7 +49,7 @@ void gb_processes_on_failure(gumbel_process_group *p,
     p->failure_user = user;
     pthread_mutex_unlock(&p->telling);
     if (p->meeting.is_broken)
-        call_back(p, &p->meeting.why);
+        gb_processes_call_back(p, &p->meeting.why);
 }
 
 static void miss(gumbel_process_group *p, gb_peer *peer, const char *what) {
