@@ -12,13 +12,13 @@ set(shortened_tests
   cuda-emulated.session cuda-emulated.soak cuda-emulated.stop_tokens
   devices.draft_model devices.drafts devices.grammar_answers grammar.schema_answers grammar.schema_errors
   harness.io_faults harness.kills harness.schedule hub.pull mlx.closeness
-  models.gemma3 models.qwen2.5-coder models.smollm2 program.hostile
+  models.gemma3 models.qwen2.5-coder models.smollm2 processes.devices processes.drafts processes.grammar_answers program.hostile
   run.devices run.draft_model run.drafts run.same_bits run.tools_long_context server.lost_rank server.tools)
 
 # Long as a whole: what they test has other, shorter tests.
 set(long_tests
   cuda-emulated.attention_tensor_cores cuda-emulated.dense_products cuda-emulated.draft_model cuda-emulated.drafted_answers
-  cuda-emulated.drafts cuda-emulated.run_ahead
+  cuda-emulated.drafts cuda-emulated.processes_devices cuda-emulated.run_ahead
   cuda-emulated.same_tokens cuda-emulated.stop_strings long.cuda-emulated.bench_soak)
 
 # Of these, the ones that take hours on the emulated device unless they are shortened.
