@@ -650,14 +650,12 @@ typedef struct gumbel_device_advice {
                                                                 sharded over, the smallest first */
 } gumbel_device_advice;
 
-/* Advises on how many devices to run a program: the fewest on which weights and conversations fit, or two
- * where they decode one sequence at least a tenth faster than one (docs/scaling.md). Devices that count are
- * of the first one's kind and reach each other's memory. options, which may be NULL, are those that the
- * engine will be made with; of them backend, slots, max_context and least_sharded_weights are read.
- * advice->size must be set. Of cuda this uses every device for a moment: not while another thread makes an
- * engine, and with CUDA_MODULE_LOADING=EAGER in the environment before CUDA is first used. Errors: ARGUMENT,
- * UNSUPPORTED (no such backend in this build), BACKEND (no device), MEMORY (it fits on no number of devices:
- * what it needs and what there is). */
+/* The fewest devices on which weights and conversations fit, or two where they decode one sequence a tenth
+ * faster than one (docs/scaling.md), all of the first one's kind and within each other's reach. Of the
+ * engine's options (NULL: defaults) backend, slots, max_context and least_sharded_weights are read. Devices
+ * of cuda are used for a moment: not while another thread makes an engine, and with
+ * CUDA_MODULE_LOADING=EAGER. Errors: ARGUMENT, UNSUPPORTED (no such backend here), BACKEND (no device),
+ * MEMORY (what is needed, what there is). */
 GUMBEL_API gumbel_status gumbel_advise_devices(const gumbel_program *program,
                                                const gumbel_engine_options *options,
                                                gumbel_device_advice *advice, gumbel_error *error);

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#if defined(__linux__)
+#define _GNU_SOURCE /* sched_setaffinity */
+#endif
 #include "backends/threads/cores.h"
 #include "support/temporary.h"
 
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -51,10 +57,43 @@ static void this_machine_has_some(void **unused) {
     assert_in_range(gb_available_cores(), 1, gb_available_threads());
 }
 
+#if defined(__linux__)
+/* What a process finds that its parent has left alone, or has bound to a thread of its own. */
+static bool child_has_own_cores(bool is_bound) {
+    int status = 0;
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        cpu_set_t all, one;
+        size_t first = 0;
+        sched_getaffinity(0, sizeof all, &all);
+        while (first < CPU_SETSIZE && !CPU_ISSET(first, &all))
+            first++;
+        CPU_ZERO(&one);
+        CPU_SET(first, &one);
+        if (is_bound)
+            sched_setaffinity(0, sizeof one, &one);
+        _exit(gb_has_own_cores());
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WEXITSTATUS(status) != 0;
+}
+
+static void bound_processes_have_their_own(void **unused) {
+    (void)unused;
+    assert_false(child_has_own_cores(false));
+    if (gb_available_threads() > 1)
+        assert_true(child_has_own_cores(true));
+}
+#endif
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(siblings_count_once),
         cmocka_unit_test(this_machine_has_some),
+#if defined(__linux__)
+        cmocka_unit_test(bound_processes_have_their_own),
+#endif
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,7 +20,7 @@ static int threads_of(const gb_group *all, int threads, uint32_t index) {
     return threads > 0 ? threads : share_of(0, processes->launch.local_rank, sharing);
 }
 
-static void ignore_profile(void *user, const char *op, const char *weight, double seconds) {
+void gb_ignore_profile(void *user, const char *op, const char *weight, double seconds) {
     (void)user, (void)op, (void)weight, (void)seconds;
 }
 
@@ -33,7 +33,7 @@ static gb_backend_options rank_options(const gb_group_task *t, uint32_t index) {
     options.threads = threads_of(t->all, options.threads, index);
     if (index > 0) {
         if (options.profile) /* steps that are timed are run in another way, which must be that of all */
-            options.profile = ignore_profile;
+            options.profile = gb_ignore_profile;
         options.observe = NULL;
         options.log = NULL;
     }

@@ -105,6 +105,9 @@ void gb_group_free(gb_group *group);
 /* Shards the program for the ranks of this process. Errors: those of gb_program_shard. */
 gumbel_status gb_group_shard(gb_group *group, int64_t least_weights, gumbel_error *error);
 
+/* A profile that nobody reads: steps are timed on all ranks or on none. */
+void gb_ignore_profile(void *user, const char *op, const char *weight, double seconds);
+
 #define GB_RANK_FUNCTION(NAME, name)                                                                         \
     gumbel_status gb_rank_##name(const gb_group_task *task, gb_rank_backend *rank, uint32_t index,           \
                                  gumbel_error *error);

@@ -25,10 +25,6 @@ static gumbel_status is_malformed(gumbel_error *error) {
 
 /* ---- Creating a group's rank --------------------------------------------------------------------------- */
 
-static void set_profile(void *user, const char *op, const char *weight, double seconds) {
-    (void)user, (void)op, (void)weight, (void)seconds;
-}
-
 static gb_backend_options options_of(const follower *f, const gb_creation_message *message) {
     gb_backend_options options = f->followed->options;
     options.slots = message->slots;
@@ -39,7 +35,7 @@ static gb_backend_options options_of(const follower *f, const gb_creation_messag
     options.draft_tokens = message->draft_tokens;
     options.fuse = message->fuse;
     options.snapshots = message->snapshots;
-    options.profile = message->has_profile ? set_profile : NULL;
+    options.profile = message->has_profile ? gb_ignore_profile : NULL;
     return options;
 }
 

@@ -5,6 +5,7 @@
 #include "backends/ranks/processes/processes.h"
 #include "backends/ranks/processes/sockets.h"
 
+#include <string.h>
 #include <sys/socket.h>
 #include <time.h>
 
@@ -85,8 +86,7 @@ static bool share(gb_meeting *meeting, uint32_t index, const void *mine, size_t 
         all[r] = to + r * size;
     if (index > 0)
         return gather_elsewhere(p, mine, size, to);
-    for (size_t i = 0; i < size; i++)
-        to[i] = ((const uint8_t *)mine)[i];
+    memcpy(to, mine, size);
     return gather_at_first(p, size, to);
 }
 
