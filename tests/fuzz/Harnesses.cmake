@@ -44,7 +44,7 @@ else()
   set(cases_of_schedule 20) # every program on every number of slots
   set(cases_of_schedule_soak 8)
 endif()
-gumbel_add_harness(mutation 300 mutation.c mutate.c)
+gumbel_add_harness(mutation 300 mutation.c mutate.c mutate_graph.c originals.c)
 gumbel_add_harness(soak ${cases_of_soak})
 gumbel_add_harness(schedule ${cases_of_schedule})
 gumbel_add_harness(schedule_soak ${cases_of_schedule_soak})
