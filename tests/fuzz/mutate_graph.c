@@ -135,8 +135,9 @@ static void resize_constants(gb_program *program) {
 static void change_size(gb_program *program, random_source *source) {
     const gb_shape *shape = &program->constants[any_of(program->constant_count, source)].type.shape;
     const int64_t old = shape->dims[any_of((uint32_t)shape->rank, source)];
-    const int64_t new =
-        random_once_in(source, 3) ? odd_int(old, source) : 1 + (int64_t)random_below(source, (uint64_t)old);
+    const int64_t new = old < 1 || random_once_in(source, 3)
+                            ? odd_int(old, source)
+                            : 1 + (int64_t)random_below(source, (uint64_t)old);
     const bool everywhere = !random_once_in(source, 8);
     for (uint32_t i = 0; i < program->constant_count; i++)
         if (everywhere || random_once_in(source, 2))
