@@ -171,5 +171,7 @@ bool gb_lacks_candidates(const gumbel_result *result) {
 }
 
 const char *gb_token_problem(int32_t token) {
+    if (token >= 0)
+        return "the program ended in a token that is not in its vocabulary";
     return token == GB_TOKEN_NAN ? "the logits have a NaN" : "the logits have no candidate: all are -inf";
 }
