@@ -79,7 +79,7 @@ if(NOT GUMBEL_SANITIZE)
     add_executable(gumbel_failing_calls ${PROJECT_SOURCE_DIR}/src/cli/main.c failing_calls.c failing_calls_command.c)
     target_link_libraries(gumbel_failing_calls PRIVATE gumbel_cli ${CMAKE_DL_LIBS})
     target_link_options(gumbel_failing_calls PRIVATE LINKER:--wrap=main)
-    gumbel_add_harness(command_io_faults 200 command_io_faults.c tried_commands.c)
+    gumbel_add_harness(command_io_faults 200 command_io_faults.c tried_commands.c outputs.c)
     add_dependencies(harness_command_io_faults gumbel_failing_calls)
     target_compile_definitions(harness_command_io_faults PRIVATE
       GUMBEL_FAILING_COMMAND="$<TARGET_FILE:gumbel_failing_calls>")
