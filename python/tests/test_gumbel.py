@@ -1,7 +1,4 @@
-"""The package beside the command and beside itself, on the bundled models.
-
-GUMBEL_MODELS is the folder of their checkpoints; GUMBEL_COMMAND, where there is one, the command gumbel;
-GUMBEL_BACKEND the backend that runs them, cpu unless it says otherwise."""
+"""The package beside the command and beside itself, on the bundled models."""
 
 from __future__ import annotations
 
@@ -14,24 +11,18 @@ import pathlib
 import pickle
 import subprocess
 import sys
-import tempfile
 import textwrap
 import threading
 import unittest
 import unittest.mock
-from collections.abc import Iterable
 from typing import Any, ClassVar
 
 import gumbel
 from gumbel import _requests
 from gumbel._library import ffi, owned, text_of
 from gumbel._requests import SETTINGS
+from models import BACKEND, CHECKPOINTS, COMMAND, HELLO, NAMES, OfModels
 
-CHECKPOINTS = pathlib.Path(os.environ.get("GUMBEL_MODELS") or pathlib.Path(__file__).parents[2] / "models")
-COMMAND = os.environ.get("GUMBEL_COMMAND")
-BACKEND = os.environ.get("GUMBEL_BACKEND") or "cpu"
-NAMES = ("gemma4-tiny", "qwen3_5-moe-tiny")
-HELLO = [{"role": "user", "content": "Hello!"}]
 TOOLS = [
     {
         "type": "function",
@@ -47,37 +38,6 @@ TOOLS = [
         },
     }
 ]
-
-
-class OfModels(unittest.TestCase):
-    folder: ClassVar[tempfile.TemporaryDirectory[str]]
-    paths: ClassVar[dict[str, str]]
-    models: ClassVar[dict[str, gumbel.Model]]
-
-    @classmethod
-    def setUpClass(cls) -> None:
-        cls.folder = tempfile.TemporaryDirectory()
-        cls.paths = {name: f"{cls.folder.name}/{name}.gumbel" for name in NAMES}
-        for name, path in cls.paths.items():
-            gumbel.export(CHECKPOINTS / name, path)
-        cls.models = {name: gumbel.open(path, threads=2, backend=BACKEND) for name, path in cls.paths.items()}
-
-    @classmethod
-    def tearDownClass(cls) -> None:
-        for model in cls.models.values():
-            model.close()
-        cls.folder.cleanup()
-
-    def each(self) -> Iterable[gumbel.Model]:
-        return self.models.values()
-
-    @property
-    def gemma(self) -> gumbel.Model:
-        return self.models["gemma4-tiny"]
-
-    @property
-    def qwen(self) -> gumbel.Model:
-        return self.models["qwen3_5-moe-tiny"]
 
 
 class TestAnswers(OfModels):
@@ -634,7 +594,7 @@ class TestLogits(OfModels):
         for name, model in self.models.items():
             with self.subTest(model=name):
                 path = f"{self.folder.name}/{name}-logits.gumbel"
-                gumbel.export(CHECKPOINTS / name, path, logits=True)
+                gumbel.export(self.checkpoint(name), path, logits=True)
                 prompt = model.tokenize("Once upon")
                 answer = model.generate(prompt, temperature=0, max_new_tokens=12, ignore_stop=True)
                 tokens = [*prompt, *answer.tokens]

@@ -1,0 +1,5 @@
+"""python -m gumbel: the command gumbel."""
+
+from gumbel._command import main
+
+main()
