@@ -7,6 +7,7 @@
 #include "mutate.h"
 #include "mutate_graph.h"
 #include "originals.h"
+#include "support/backend.h"
 #include "support/temporary.h"
 
 #include <stdio.h>
@@ -129,6 +130,7 @@ static void use_sessions(gumbel_engine *engine, const gumbel_program_info *info,
 
 static void run_program(const gumbel_program *program, random_source *source, uint64_t *counts) {
     static const char *const sets[] = {NULL, "portable", "avx2"};
+    const bool is_cpu = strcmp(GUMBEL_TEST_BACKEND, "cpu") == 0;
     gumbel_program_info info = {.size = sizeof info};
     gumbel_error error;
     gumbel_engine *engine;
@@ -141,10 +143,11 @@ static void run_program(const gumbel_program *program, random_source *source, ui
                                            .slots = 2,
                                            .snapshots = true,
                                            .unfused = random_once_in(source, 4),
+                                           .backend = GUMBEL_TEST_BACKEND,
                                            .max_context =
                                                info.max_context < CONTEXT ? info.max_context : CONTEXT,
                                            .lock = GUMBEL_LOCK_NONE,
-                                           .cpu_isa = sets[random_below(source, 3)]};
+                                           .cpu_isa = is_cpu ? sets[random_below(source, 3)] : NULL};
     if (!went_well(gumbel_engine_create(program, &options, &engine, &error), &error))
         return;
     counts[ENGINES]++;
