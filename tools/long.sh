@@ -211,11 +211,13 @@ share 4 harness build/long mutation
 share 1 harness build/long io_faults
 share 1 harness build/long command_io_faults
 share 1 harness build/long kills
-share 5 harness build/asan soak
-share 5 harness build/long soak
+share 2 harness build/long serve_faults
+share 1 harness build/long pull_faults
+share 4 harness build/asan soak
+share 4 harness build/long soak
 share 4 harness build/tsan soak
 share 6 harness build/long replay
-share 6 harness build/long allocation
+share 5 harness build/long allocation
 share 4 harness build/long command_allocation
 share 4 harness build/long schedule
 share 7 harness build/asan schedule_soak --cases 100 # of 500 requests

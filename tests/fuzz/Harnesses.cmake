@@ -54,8 +54,10 @@ set_property(TEST harness.soak harness.schedule_soak APPEND PROPERTY LABELS thre
 
 # Sanitizers have an allocator of their own, for which these cannot put theirs.
 if(NOT GUMBEL_SANITIZE)
+  add_library(gumbel_fault_command STATIC fault_command.c)
+  target_link_libraries(gumbel_fault_command PUBLIC gumbel_flags)
   add_library(gumbel_failing_malloc OBJECT failing_malloc.c)
-  target_link_libraries(gumbel_failing_malloc PUBLIC gumbel_flags PkgConfig::JANSSON)
+  target_link_libraries(gumbel_failing_malloc PUBLIC gumbel_fault_command PkgConfig::JANSSON)
   target_link_options(gumbel_failing_malloc INTERFACE LINKER:--wrap=json_loadb,--wrap=main)
   gumbel_add_harness(allocation 700 allocation.c lives.c)
   target_link_libraries(harness_allocation PRIVATE gumbel_failing_malloc)
@@ -67,7 +69,7 @@ if(NOT GUMBEL_SANITIZE)
   gumbel_add_harness(io_faults 1000 io_faults.c lives.c outputs.c failing_calls.c)
   target_link_libraries(harness_io_faults PRIVATE gumbel_failing_malloc ${CMAKE_DL_LIBS})
   gumbel_add_harness(kills 400 kills.c lives.c outputs.c failing_calls.c)
-  target_link_libraries(harness_kills PRIVATE ${CMAKE_DL_LIBS})
+  target_link_libraries(harness_kills PRIVATE gumbel_fault_command ${CMAKE_DL_LIBS})
   if(GUMBEL_COMMAND)
     # The command with the allocator that fails.
     add_executable(gumbel_failing ${PROJECT_SOURCE_DIR}/src/cli/main.c)
@@ -76,12 +78,31 @@ if(NOT GUMBEL_SANITIZE)
     add_dependencies(harness_command_allocation gumbel_failing)
     target_compile_definitions(harness_command_allocation PRIVATE
       GUMBEL_FAILING_COMMAND="$<TARGET_FILE:gumbel_failing>")
-    add_executable(gumbel_failing_calls ${PROJECT_SOURCE_DIR}/src/cli/main.c failing_calls.c failing_calls_command.c)
-    target_link_libraries(gumbel_failing_calls PRIVATE gumbel_cli ${CMAKE_DL_LIBS})
+    add_executable(gumbel_failing_calls ${PROJECT_SOURCE_DIR}/src/cli/main.c failing_calls.c failing_sockets.c
+      failing_calls_command.c)
+    target_link_libraries(gumbel_failing_calls PRIVATE gumbel_cli gumbel_fault_command ${CMAKE_DL_LIBS})
     target_link_options(gumbel_failing_calls PRIVATE LINKER:--wrap=main)
     gumbel_add_harness(command_io_faults 200 command_io_faults.c tried_commands.c outputs.c)
     add_dependencies(harness_command_io_faults gumbel_failing_calls)
     target_compile_definitions(harness_command_io_faults PRIVATE
       GUMBEL_FAILING_COMMAND="$<TARGET_FILE:gumbel_failing_calls>")
+    if(GUMBEL_SERVER)
+      set(short_cases_of_serve_faults 40)
+      gumbel_add_harness(serve_faults 100 serve_faults.c served.c)
+      add_dependencies(harness_serve_faults gumbel_failing gumbel_failing_calls)
+      target_link_libraries(harness_serve_faults PRIVATE PkgConfig::JANSSON)
+      target_compile_definitions(harness_serve_faults PRIVATE
+        GUMBEL_FAILING_CALLS="$<TARGET_FILE:gumbel_failing_calls>"
+        GUMBEL_FAILING_MALLOC="$<TARGET_FILE:gumbel_failing>")
+    endif()
+    if(GUMBEL_PULL)
+      set(short_cases_of_pull_faults 60)
+      gumbel_add_harness(pull_faults 120 pull_faults.c small_hub.c)
+      add_dependencies(harness_pull_faults gumbel_failing gumbel_failing_calls)
+      target_link_libraries(harness_pull_faults PRIVATE gumbel_hub)
+      target_compile_definitions(harness_pull_faults PRIVATE
+        GUMBEL_FAILING_CALLS="$<TARGET_FILE:gumbel_failing_calls>"
+        GUMBEL_FAILING_MALLOC="$<TARGET_FILE:gumbel_failing>")
+    endif()
   endif()
 endif()
