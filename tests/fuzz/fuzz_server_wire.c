@@ -4,20 +4,22 @@
  * or nothing, and the server closes the connection.
  */
 #include "server/http/listener.h"
+#include "support/temporary.h"
 
-#include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { MOST_BODY = 1 << 16, PATIENCE_MS = 8000, MOST_REPLY = 1 << 20 };
 
-static struct sockaddr_in address = {.sin_family = AF_INET};
+/* Not a port, since thousands of connections a second would use up those of the other side. */
+static struct sockaddr_un address = {.sun_family = AF_UNIX};
 
 /* ---- The server ---------------------------------------------------------------------------------------- */
 
@@ -43,11 +45,10 @@ static void done(void *user, int status) {
 }
 
 static int new_listener(void) {
-    socklen_t size = sizeof address;
-    const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", temporary_path("wire"));
     if (listener < 0 || bind(listener, (struct sockaddr *)&address, sizeof address) != 0 ||
-        listen(listener, 16) != 0 || getsockname(listener, (struct sockaddr *)&address, &size) != 0) {
+        listen(listener, 16) != 0) {
         perror("listener");
         abort();
     }
@@ -115,15 +116,13 @@ static void check_reply(const char *reply, size_t length) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static char reply[MOST_REPLY];
     start_once();
-    const int connection = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const int connection = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (connection < 0 || connect(connection, (struct sockaddr *)&address, sizeof address) != 0) {
         perror("connection");
         abort();
     }
     send_all(connection, data, size);
     check_reply(reply, read_all(connection, reply));
-    const struct linger at_once = {1, 0}; /* or ports run out */
-    setsockopt(connection, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
     close(connection);
     return 0;
 }
