@@ -21,8 +21,10 @@ static void ignore_text(void *user, const char *text, size_t length) {
     (void)user, (void)text, (void)length;
 }
 
-/* An error must have a reason that can be read. */
+/* An error must have a reason that can be read, and a device that is there may not fail. */
 static bool went_well(gumbel_status status, const gumbel_error *error) {
+    if (status == GUMBEL_ERROR_BACKEND && !strstr(error->message, "no CUDA device"))
+        fail_case("%s", error->message);
     if (status != GUMBEL_OK && (status != error->status || error->message[0] == '\0'))
         fail_case("status %d with error %d \"%s\"", (int)status, (int)error->status, error->message);
     return status == GUMBEL_OK;
