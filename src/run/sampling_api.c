@@ -112,6 +112,7 @@ gumbel_status gb_check_sampling(const gumbel_sampling *sampling, const char *whe
 }
 
 gumbel_status gb_draw_seed(uint64_t *seed, gumbel_error *error) {
+    *seed = 0; /* MemorySanitizer does not know that getentropy writes */
     if (getentropy(seed, sizeof *seed) != 0)
         return gb_fail_errno(error, errno, "drawing a seed from the system");
     return GUMBEL_OK;
