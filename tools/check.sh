@@ -46,7 +46,11 @@ if [ -z "$labels" ]; then
     exit 0
 fi
 [ -e build/release/build.ninja ] || tools/configure.sh -DGUMBEL_WERROR=ON
-cmake -B build/release >/dev/null # new files
+emulated=()
+if [[ $labels = *cuda-emulated* ]]; then
+    emulated=(-DGUMBEL_EMULATED_CUDA=ON)
+fi
+cmake -B build/release "${emulated[@]}" >/dev/null # new files
 if [[ $labels = *all* ]]; then
     echo "== building everything"
     cmake --build --preset release

@@ -30,7 +30,7 @@ run_target() { # name without "fuzz_", seconds
 }
 
 # The most that a target has in the tree beyond its seeds, and the largest file.
-most_files=40
+most_files=20
 most_bytes=1024
 
 # What covers more than the corpus does; libFuzzer takes small inputs first.

@@ -110,6 +110,19 @@ tests() { # seconds, name, build, arguments of ctest that choose them
     say "$title: $passed of ${#names[@]} tests passed${late:+; no time for$late}"
 }
 
+# What is read before anybody wrote it; a harness of mutants besides, for a quarter of the time.
+memory() { # seconds
+    if ! command -v apt-get >/dev/null || ! command -v clang >/dev/null; then
+        say "MemorySanitizer: skipped, this machine has no apt or no clang (tools/msan.sh)"
+        return
+    elif ! $has_msan; then
+        fail "MemorySanitizer: tools/msan.sh --build" $out/msan-build.txt
+        return
+    fi
+    harness $(($1 / 4)) build/msan mutation
+    tests $(($1 * 3 / 4)) "tests with MemorySanitizer" build/msan -LE '^(long|longest|models)$'
+}
+
 # The server, with clients that do anything, on both bundled models.
 server_soak() { # seconds, build
     local build=$2 output
@@ -189,6 +202,11 @@ build build/long all --preset release -DGUMBEL_WERROR=ON -DGUMBEL_CUDA=OFF -DGUM
     -DGUMBEL_CLIENTS="$(tools/clients.sh 2>/dev/null)" \
     -DGUMBEL_REAL_MODELS="$(tools/models.sh smollm2 gemma3 qwen2.5-coder 2>/dev/null)"
 build build/asan all --preset asan -DGUMBEL_WERROR=ON -DGUMBEL_CLIENTS="$(tools/clients.sh 2>/dev/null)"
+if tools/msan.sh --build >$out/msan-build.txt 2>&1; then
+    has_msan=true
+else
+    has_msan=false
+fi
 build build/tsan "harness_soak harness_schedule_soak gumbel-program" --preset tsan -DGUMBEL_WERROR=ON
 built=$((SECONDS - begun))
 
@@ -211,18 +229,21 @@ share 4 harness build/long mutation
 share 1 harness build/long io_faults
 share 1 harness build/long command_io_faults
 share 1 harness build/long kills
-share 5 harness build/asan soak
-share 5 harness build/long soak
-share 4 harness build/tsan soak
-share 6 harness build/long replay
-share 6 harness build/long allocation
+share 2 harness build/long serve_faults
+share 1 harness build/long pull_faults
+share 4 harness build/asan soak
+share 4 harness build/long soak
+share 3 harness build/tsan soak
+share 5 harness build/long replay
+share 5 harness build/long allocation
 share 4 harness build/long command_allocation
 share 4 harness build/long schedule
-share 7 harness build/asan schedule_soak --cases 100 # of 500 requests
-share 7 harness build/tsan schedule_soak --cases 100
+share 6 harness build/asan schedule_soak --cases 100 # of 500 requests
+share 6 harness build/tsan schedule_soak --cases 100
 share 4 server_soak build/asan # 20,000 requests of each model, if there is time
-share 6 server_soak build/tsan
+share 5 server_soak build/tsan
 share 8 fuzzers
+share 5 memory
 share 7 tests "long tests" build/long -L '^long$'
 share 6 tests "long tests with AddressSanitizer and UndefinedBehaviorSanitizer" build/asan -L '^long$'
 share 4 tests "whole models on the emulated CUDA device" build/long -L '^longest$'

@@ -146,3 +146,10 @@ gumbel_status gb_prefix(gumbel_error *error, gumbel_status status, const char *f
 gumbel_status gb_no_memory(gumbel_error *error, const char *what) {
     return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for %s", what);
 }
+
+gumbel_error gb_error_to_send(const gumbel_error *error) {
+    gumbel_error sent = {.status = error->status};
+    if (error->status != GUMBEL_OK)
+        snprintf(sent.message, sizeof sent.message, "%s", error->message);
+    return sent;
+}

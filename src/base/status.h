@@ -34,6 +34,10 @@ gumbel_status gb_prefix(gumbel_error *error, gumbel_status status, const char *f
 /* Fails with MEMORY and "no memory for " what. */
 gumbel_status gb_no_memory(gumbel_error *error, const char *what);
 
+/* The same error with zeros behind its message, where memory may have had anything: fit to leave the process.
+ */
+gumbel_error gb_error_to_send(const gumbel_error *error);
+
 /* Passes a failure on: `GB_TRY(gb_map_file(path, &map, error));` */
 #define GB_TRY(expression)                                                                                   \
     do {                                                                                                     \

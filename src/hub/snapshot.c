@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hub/snapshot.h"
 
+#include "base/output_file.h"
 #include "base/status.h"
 #include "hub/cache.h"
 #include "hub/verify.h"
@@ -80,26 +81,28 @@ static gumbel_status link_file(const hub_plan *plan, const hub_file *file, gumbe
     return GUMBEL_OK;
 }
 
-/* Written under another name first: a reader sees the old commit or the new one. */
+/* A reader sees the old commit or the new one. */
+static gumbel_status write_commit(const char *path, const char *commit, gumbel_error *error) {
+    char buffer[HUB_COMMIT];
+    gb_output_file file;
+    gumbel_status status = gb_output_create(&file, path, NULL, buffer, sizeof buffer, error);
+    if (status == GUMBEL_OK)
+        status = gb_output_write(&file, commit, strlen(commit), error);
+    if (status == GUMBEL_OK)
+        status = gb_output_commit(&file, NULL, 0, error);
+    gb_output_close(&file);
+    return status;
+}
+
 static gumbel_status write_ref(const hub_plan *plan, gumbel_error *error) {
     const char *revision = plan->name.revision[0] ? plan->name.revision : "main";
-    char path[HUB_PATH], temporary[HUB_PATH + 16];
+    char path[HUB_PATH];
     if (strcmp(revision, plan->listing.commit) == 0)
         return GUMBEL_OK;
     if (!hub_join(plan->folder, "refs", path) || !hub_join(path, revision, path))
         return gb_fail(error, GUMBEL_ERROR_IO, "%s/refs: the path is too long", plan->folder);
-    snprintf(temporary, sizeof temporary, "%s.gumbel", path);
     GB_TRY(make_folder_of(path, error));
-    FILE *file = fopen(temporary, "wb");
-    if (!file)
-        return gb_fail_errno(error, errno, "%s", temporary);
-    bool is_written = fputs(plan->listing.commit, file) >= 0;
-    is_written = fclose(file) == 0 && is_written;
-    if (is_written && rename(temporary, path) == 0)
-        return GUMBEL_OK;
-    gb_fail_errno(error, errno, "%s", path);
-    unlink(temporary);
-    return GUMBEL_ERROR_IO;
+    return write_commit(path, plan->listing.commit, error);
 }
 
 gumbel_status hub_publish(const hub_plan *plan, gumbel_error *error) {

@@ -159,7 +159,7 @@ gumbel_status gb_check_mask(const gb_program *program, const char *where, gumbel
 /* Whether a penalty of these settings changes anything. */
 bool gb_has_penalties(const gumbel_sampling *sampling);
 
-/* What a negative token of a backend means, as a sentence. */
+/* What a token of a backend means that is none of the vocabulary, as a sentence. */
 const char *gb_token_problem(int32_t token);
 
 /* Whether a row has no token because none was left to draw from. */

@@ -112,6 +112,7 @@ gumbel_status gb_check_sampling(const gumbel_sampling *sampling, const char *whe
 }
 
 gumbel_status gb_draw_seed(uint64_t *seed, gumbel_error *error) {
+    *seed = 0; /* MemorySanitizer does not know that getentropy writes */
     if (getentropy(seed, sizeof *seed) != 0)
         return gb_fail_errno(error, errno, "drawing a seed from the system");
     return GUMBEL_OK;
@@ -171,5 +172,7 @@ bool gb_lacks_candidates(const gumbel_result *result) {
 }
 
 const char *gb_token_problem(int32_t token) {
+    if (token >= 0)
+        return "the program ended in a token that is not in its vocabulary";
     return token == GB_TOKEN_NAN ? "the logits have a NaN" : "the logits have no candidate: all are -inf";
 }

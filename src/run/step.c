@@ -264,7 +264,9 @@ static gumbel_finish note_drawn(gumbel_session *session, int32_t token, uint32_t
 
 /* Whether the row gave no token, although the program has a sampler. */
 static bool has_failed(const gumbel_engine *engine, uint32_t row) {
-    return engine->program->metadata.use_sampling && engine->batch.next[row] < 0;
+    const gb_metadata *metadata = &engine->program->metadata;
+    const int32_t next = engine->batch.next[row];
+    return metadata->use_sampling && (next < 0 || (uint64_t)next >= metadata->vocab_size);
 }
 
 /* How many tokens of its draft the request would have run by itself. */

@@ -2,6 +2,7 @@
 #include "server/server.h"
 
 #include "server/base/clock.h"
+#include "server/base/json.h"
 #include "server/http/origin.h"
 #include "server/http/sockets.h"
 #include "server/routes/routes.h"
@@ -81,7 +82,7 @@ gumbel_status server_create(const server_options *options, const server_models *
         *error = (gumbel_error){GUMBEL_ERROR_MEMORY, "no memory for the server"};
         return error->status;
     }
-    json_object_seed(0); /* once, before threads make objects */
+    server_json_init();
     s->options = *options;
     s->models = *models;
     s->started = server_unix_time();

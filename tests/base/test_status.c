@@ -135,6 +135,22 @@ static void names_in_messages_are_escaped(void **state) {
     assert_string_equal(error.message, "a\\tb: No such file or directory");
 }
 
+static void a_sent_error_has_nothing_else(void **state) {
+    (void)state;
+    static const char zeros[GUMBEL_MESSAGE_BYTES];
+    gumbel_error error;
+    memset(&error, 'x', sizeof error);
+    gb_fail(&error, GUMBEL_ERROR_FORMAT, "tensor a");
+    gumbel_error sent = gb_error_to_send(&error);
+    assert_int_equal(sent.status, GUMBEL_ERROR_FORMAT);
+    assert_string_equal(sent.message, "tensor a");
+    assert_memory_equal(sent.message + 8, zeros, sizeof zeros - 8);
+    error.status = GUMBEL_OK;
+    sent = gb_error_to_send(&error);
+    assert_int_equal(sent.status, GUMBEL_OK);
+    assert_memory_equal(sent.message, zeros, sizeof zeros);
+}
+
 int main(void) {
     setlocale(LC_CTYPE, "C.UTF-8");
     const struct CMUnitTest tests[] = {
@@ -146,6 +162,7 @@ int main(void) {
         cmocka_unit_test(a_cut_divides_no_escape),
         cmocka_unit_test(the_kept_end_begins_with_a_whole_character),
         cmocka_unit_test(names_in_messages_are_escaped),
+        cmocka_unit_test(a_sent_error_has_nothing_else),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

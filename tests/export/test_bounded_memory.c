@@ -25,7 +25,7 @@ static const uint64_t MEMORY_LIMIT = 96 << 20; /* bytes */
 #if defined(__SANITIZE_ADDRESS__)
 #define HAS_SANITIZER 1
 #elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
+#if __has_feature(address_sanitizer) || __has_feature(memory_sanitizer)
 #define HAS_SANITIZER 1
 #endif
 #endif

@@ -115,7 +115,11 @@ static void look_for_leaks(void) {
         __lsan_do_leak_check();
 }
 #else
+/* A device's driver takes address space that is not memory. */
 static void limit_memory(void) {
+#ifdef GUMBEL_UNLIMITED_CASES
+    return;
+#endif
     const struct rlimit limit = {(rlim_t)8 << 30, (rlim_t)8 << 30};
     setrlimit(RLIMIT_AS, &limit);
 }

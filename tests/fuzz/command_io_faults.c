@@ -6,6 +6,7 @@
  */
 #include "cases.h"
 #include "failing_calls.h"
+#include "outputs.h"
 #include "support/temporary.h"
 #include "tried_commands.h"
 
@@ -22,6 +23,7 @@ static const char *const kinds[KINDS] = {"failed call", "call on a full disk", "
 static const char *count_file;
 static size_t calls[TRIED_COMMANDS * KINDS]; /* of each command, for each kind */
 static char *expected[TRIED_COMMANDS];
+static life_outputs whole[TRIED_COMMANDS];
 
 static command_result run_failing(size_t list, size_t nth) {
     char text[64];
@@ -56,11 +58,28 @@ static void count_calls(void) {
             free(expected[i / KINDS]);
             expected[i / KINDS] = result.output;
             free(result.errors);
+            whole[i / KINDS] = read_outputs();
         }
 }
 
 static uint64_t count_cases(void) {
     return count_turns(calls, (size_t)TRIED_COMMANDS * KINDS);
+}
+
+static void check_files(size_t list, size_t nth, const life_outputs *before, bool is_done) {
+    char name[128];
+    const size_t which = list / KINDS;
+    snprintf(name, sizeof name, "%s (%zu): %s", name_of_command(which), which, kinds[list % KINDS]);
+    check_outputs(before, &whole[which], name, nth);
+    if (is_done)
+        check_written(&whole[which], name, nth);
+}
+
+/* A chat goes on after an error of /save and says so. */
+static bool says_error(size_t list, const command_result *result) {
+    const size_t kind = list % KINDS;
+    return strcmp(name_of_command(list / KINDS), "chat") == 0 && kind != CALL_IS_INTERRUPTED &&
+           kind != CALL_IS_SHORT && result->errors && strstr(result->errors, "gumbel: ");
 }
 
 static void check_result(size_t list, size_t nth, const command_result *result) {
@@ -73,9 +92,7 @@ static void check_result(size_t list, size_t nth, const command_result *result) 
                   errors);
     if (result->status != SUCCESS && changes_nothing)
         fail_case("%s (%zu): %s %zu is an error: %s", name, which, kinds[kind], nth, errors);
-    /* A chat goes on after an error of /save and says so. */
-    const bool is_told = strcmp(name, "chat") == 0 && !changes_nothing && strstr(errors, "gumbel: ");
-    if (result->status == SUCCESS && strcmp(output, otherwise) != 0 && !is_told)
+    if (result->status == SUCCESS && strcmp(output, otherwise) != 0 && !says_error(list, result))
         fail_case("%s (%zu): %s %zu without an error, and it says \"%s\"; expected \"%s\"; %s", name, which,
                   kinds[kind], nth, output, otherwise, errors);
 }
@@ -85,10 +102,12 @@ static void fail_call(uint64_t seed, uint64_t *counts) {
     if (!choose_item(seed, calls, (size_t)TRIED_COMMANDS * KINDS, &list, &item))
         return;
     const size_t nth = item + 1;
+    const life_outputs before = read_outputs();
     command_result result = run_failing(list, nth);
     counts[FAULTS_MADE]++;
     counts[result.status == SUCCESS ? DONE_ALL_THE_SAME : REFUSED]++;
     check_result(list, nth, &result);
+    check_files(list, nth, &before, result.status == SUCCESS && !says_error(list, &result));
     if (result.errors && getenv("GUMBEL_SHOW_ERRORS"))
         fprintf(stderr, "%s (%zu): %s %zu: %s\n", name_of_command(list / KINDS), list / KINDS,
                 kinds[list % KINDS], nth, result.errors);

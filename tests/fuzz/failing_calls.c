@@ -2,8 +2,9 @@
 #define _GNU_SOURCE /* RTLD_NEXT, fopencookie, O_TMPFILE */
 #include "failing_calls.h"
 
+#include "fault_command.h"
+
 #include <dirent.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -49,11 +50,9 @@ size_t open_descriptors(void) {
 
 /* ---- Which call has the fault -------------------------------------------------------------------------- */
 
-typedef enum call_traits { PLAIN = 0, NEEDS_ROOM = 1, MOVES_BYTES = 2, MAPS = 4 } call_traits;
-
 static bool may_have(call_fault fault, unsigned traits, size_t size) {
     return fault == CALL_FAILS || fault == CALL_KILLS || (fault == CALL_FINDS_FULL && traits & NEEDS_ROOM) ||
-           (fault == CALL_IS_INTERRUPTED && traits & MOVES_BYTES) ||
+           (fault == CALL_IS_INTERRUPTED && traits & (MOVES_BYTES | WAITS)) ||
            (fault == CALL_IS_SHORT && traits & MOVES_BYTES && size > 1);
 }
 
@@ -64,21 +63,23 @@ static bool is_chosen(unsigned traits, size_t size) {
            atomic_fetch_add(&seen, 1) + 1 == atomic_load(&failing);
 }
 
-/* Whether the call is to fail; errno says why. A short one only gets less to move. */
-static bool fails(unsigned traits, size_t *size) {
-    static const int reasons[CALL_FAULTS] = {
-        [CALL_FAILS] = EIO, [CALL_FINDS_FULL] = ENOSPC, [CALL_IS_INTERRUPTED] = EINTR};
+bool call_fails(unsigned traits, size_t *size, int reason) {
     const call_fault fault = (call_fault)atomic_load(&wanted);
     if (!is_chosen(traits, size ? *size : 0))
         return false;
     if (fault == CALL_KILLS)
         kill(getpid(), SIGKILL);
+    tell_of_fault();
     if (fault == CALL_IS_SHORT) {
         *size /= 2;
         return false;
     }
-    errno = traits & MAPS ? ENOMEM : reasons[fault];
+    errno = fault == CALL_FINDS_FULL ? ENOSPC : fault == CALL_IS_INTERRUPTED ? EINTR : reason;
     return true;
+}
+
+static bool fails(unsigned traits, size_t *size) {
+    return call_fails(traits, size, EIO);
 }
 
 /* Terminals, pipes and events do not fail like that. */
@@ -88,19 +89,6 @@ static bool is_file(int descriptor) {
 }
 
 /* ---- In the C library's place -------------------------------------------------------------------------- */
-
-#define REPLACED __attribute__((visibility("default")))
-
-/* Returns what the C library's function of that name does. */
-#define FORWARD(type, name, parameters, ...)                                                                 \
-    static type(*_Atomic original) parameters;                                                               \
-    type(*function) parameters = atomic_load(&original);                                                     \
-    if (!function) {                                                                                         \
-        void *found = dlsym(RTLD_NEXT, name);                                                                \
-        memcpy(&function, &found, sizeof function);                                                          \
-        atomic_store(&original, function);                                                                   \
-    }                                                                                                        \
-    return function(__VA_ARGS__)
 
 static bool takes_mode(int flags) {
     return flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE;
@@ -160,14 +148,14 @@ REPLACED off_t lseek(int descriptor, off_t offset, int whence) {
 }
 
 REPLACED void *mmap(void *at, size_t size, int protection, int flags, int descriptor, off_t offset) {
-    if (fails(MAPS, NULL))
+    if (call_fails(PLAIN, NULL, ENOMEM))
         return MAP_FAILED;
     FORWARD(void *, "mmap", (void *, size_t, int, int, int, off_t), at, size, protection, flags, descriptor,
             offset);
 }
 
 REPLACED int mprotect(void *at, size_t size, int protection) {
-    if (fails(MAPS, NULL))
+    if (call_fails(PLAIN, NULL, ENOMEM))
         return -1;
     FORWARD(int, "mprotect", (void *, size_t, int), at, size, protection);
 }
@@ -235,6 +223,22 @@ REPLACED int unlinkat(int directory, const char *path, int flags) {
     if ((call_fault)atomic_load(&wanted) == CALL_KILLS) /* what is to be removed is, otherwise */
         (void)fails(PLAIN, NULL);
     FORWARD(int, "unlinkat", (int, const char *, int), directory, path, flags);
+}
+
+REPLACED int unlink(const char *path) {
+    return unlinkat(AT_FDCWD, path, 0);
+}
+
+REPLACED int mkdir(const char *path, mode_t mode) {
+    if (fails(NEEDS_ROOM, NULL))
+        return -1;
+    FORWARD(int, "mkdir", (const char *, mode_t), path, mode);
+}
+
+REPLACED int symlink(const char *target, const char *path) {
+    if (fails(NEEDS_ROOM, NULL))
+        return -1;
+    FORWARD(int, "symlink", (const char *, const char *), target, path);
 }
 
 /* ---- Streams ------------------------------------------------------------------------------------------- */

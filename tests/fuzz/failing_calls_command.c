@@ -6,6 +6,7 @@
  *     GUMBEL_CALL_COUNT=FILE           where the number of calls is written at the end
  */
 #include "failing_calls.h"
+#include "fault_command.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -21,6 +22,13 @@ static void write_count(void) {
         _exit(99);
 }
 
+static call_fault kind;
+static size_t nth;
+
+static void begin(void) {
+    begin_call_fault(kind, nth);
+}
+
 int __real_main(int count, char **words);
 int __wrap_main(int count, char **words);
 
@@ -28,9 +36,10 @@ int __wrap_main(int count, char **words) {
     const char *call = getenv("GUMBEL_FAILING_CALL");
     if (call) {
         char *rest;
-        const unsigned long kind = strtoul(call, &rest, 10);
+        kind = (call_fault)strtoul(call, &rest, 10);
+        nth = strtoull(rest, NULL, 10);
         atexit(write_count);
-        begin_call_fault((call_fault)kind, strtoull(rest, NULL, 10));
+        start_faults(begin);
     }
     return __real_main(count, words);
 }

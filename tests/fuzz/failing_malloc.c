@@ -7,6 +7,8 @@
  */
 #include "failing_malloc.h"
 
+#include "fault_command.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -45,6 +47,7 @@ static bool is_refused(size_t size) {
     const bool is_left_out = is_parsing && (size & (size - 1)) == 0;
     if (!atomic_load(&counts) || is_left_out || atomic_fetch_add(&seen, 1) + 1 != atomic_load(&failing))
         return false;
+    tell_of_fault();
     errno = ENOMEM;
     return true;
 }
@@ -109,6 +112,33 @@ REPLACED int posix_memalign(void **block, size_t alignment, size_t size) {
     return 0;
 }
 
+/* ---- OpenSSL ------------------------------------------------------------------------------------------- */
+
+/* OpenSSL 3 takes a lock that it had no memory for when it starts. What it allocates is left out. */
+int CRYPTO_set_mem_functions(void *(*allocate)(size_t, const char *, int),
+                             void *(*resize)(void *, size_t, const char *, int),
+                             void (*release)(void *, const char *, int)) __attribute__((weak));
+
+static void *allocate_left_out(size_t size, const char *file, int line) {
+    (void)file, (void)line;
+    return __libc_malloc(size);
+}
+
+static void *resize_left_out(void *block, size_t size, const char *file, int line) {
+    (void)file, (void)line;
+    return __libc_realloc(block, size);
+}
+
+static void release_left_out(void *block, const char *file, int line) {
+    (void)file, (void)line;
+    __libc_free(block);
+}
+
+static void leave_openssl_out(void) {
+    if (CRYPTO_set_mem_functions)
+        CRYPTO_set_mem_functions(allocate_left_out, resize_left_out, release_left_out);
+}
+
 /* ---- In a command -------------------------------------------------------------------------------------- */
 
 static void write_count(void) {
@@ -123,12 +153,20 @@ static void write_count(void) {
 int __real_main(int count, char **words);
 int __wrap_main(int count, char **words);
 
+static size_t wanted;
+
+static void begin(void) {
+    begin_failing(wanted);
+}
+
 /* From main() on: CUDA's runtime registers its kernels before that, and crashes where it gets no memory. */
 int __wrap_main(int count, char **words) {
     const char *nth = getenv("GUMBEL_FAILING_ALLOCATION");
     if (nth) {
         atexit(write_count);
-        begin_failing(strtoull(nth, NULL, 10));
+        wanted = strtoull(nth, NULL, 10);
+        leave_openssl_out();
+        start_faults(begin);
     }
     return __real_main(count, words);
 }

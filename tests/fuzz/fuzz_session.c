@@ -26,6 +26,7 @@ typedef struct saved_file {
     size_t size;
 } saved_file;
 
+static gumbel_program *program;
 static gumbel_engine *engine;
 static gumbel_session *session;
 static saved_file saved[MOST_TOKENS]; /* sessions of one token and more */
@@ -62,8 +63,8 @@ static void begin(void) {
     const gumbel_engine_options options = {
         .size = sizeof options, .slots = 1, .threads = 1, .max_context = 32};
     gumbel_error error;
-    require(gumbel_engine_create(open_random_program("small.json", false), &options, &engine, &error),
-            &error);
+    program = open_random_program("small.json", false);
+    require(gumbel_engine_create(program, &options, &engine, &error), &error);
     require(gumbel_session_create(engine, &session, &error), &error);
     save_each();
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Mutants of programs of the bundled models: refused with a message, or run for some tokens. None may crash,
+ * Mutants of programs of every family: refused with a message, or run for some tokens. None may crash,
  * hang or make a sanitizer speak; a token that comes out is in the vocabulary.
  */
-#include "base/file_map.h"
 #include "base/memory.h"
-#include "bundled.h"
 #include "mutate.h"
+#include "mutate_graph.h"
+#include "originals.h"
+#include "support/backend.h"
 #include "support/temporary.h"
 
 #include <stdio.h>
@@ -16,25 +17,14 @@
 enum { MUTANTS, ACCEPTED, ENGINES, TOKENS };
 enum { MOST_PROMPT = 40, ANSWER = 6, CONTEXT = 96 };
 
-static program_file originals[BUNDLED_PROGRAMS];
-
 static void ignore_text(void *user, const char *text, size_t length) {
     (void)user, (void)text, (void)length;
 }
 
-static void read_bundled(void) {
-    export_bundled();
-    for (size_t i = 0; i < BUNDLED_PROGRAMS; i++) {
-        gb_file_map map;
-        gumbel_error error;
-        if (gb_map_file(bundled_path(i), &map, &error) != GUMBEL_OK)
-            exit(1);
-        originals[i] = (program_file){(uint8_t *)(uintptr_t)map.data, map.size};
-    }
-}
-
-/* An error must have a reason that can be read. */
+/* An error must have a reason that can be read, and a device that is there may not fail. */
 static bool went_well(gumbel_status status, const gumbel_error *error) {
+    if (status == GUMBEL_ERROR_BACKEND && !strstr(error->message, "no CUDA device"))
+        fail_case("%s", error->message);
     if (status != GUMBEL_OK && (status != error->status || error->message[0] == '\0'))
         fail_case("status %d with error %d \"%s\"", (int)status, (int)error->status, error->message);
     return status == GUMBEL_OK;
@@ -142,6 +132,7 @@ static void use_sessions(gumbel_engine *engine, const gumbel_program_info *info,
 
 static void run_program(const gumbel_program *program, random_source *source, uint64_t *counts) {
     static const char *const sets[] = {NULL, "portable", "avx2"};
+    const bool is_cpu = strcmp(GUMBEL_TEST_BACKEND, "cpu") == 0;
     gumbel_program_info info = {.size = sizeof info};
     gumbel_error error;
     gumbel_engine *engine;
@@ -150,14 +141,15 @@ static void run_program(const gumbel_program *program, random_source *source, ui
     describe(program);
     use_text(program, info.vocab_size, source);
     const gumbel_engine_options options = {.size = sizeof options,
-                                           .threads = 1 + (int)random_below(source, 2),
+                                           .threads = random_once_in(source, 8) ? 2 : 1,
                                            .slots = 2,
                                            .snapshots = true,
                                            .unfused = random_once_in(source, 4),
+                                           .backend = GUMBEL_TEST_BACKEND,
                                            .max_context =
                                                info.max_context < CONTEXT ? info.max_context : CONTEXT,
                                            .lock = GUMBEL_LOCK_NONE,
-                                           .cpu_isa = sets[random_below(source, 3)]};
+                                           .cpu_isa = is_cpu ? sets[random_below(source, 3)] : NULL};
     if (!went_well(gumbel_engine_create(program, &options, &engine, &error), &error))
         return;
     counts[ENGINES]++;
@@ -166,11 +158,19 @@ static void run_program(const gumbel_program *program, random_source *source, ui
     gumbel_engine_destroy(engine);
 }
 
+/* Damage to bytes, which is mostly refused, or another graph, which is mostly not. */
+static program_file new_mutant(const program_file *original, random_source *source) {
+    if (!random_once_in(source, 3))
+        return mutate_graph(original, source);
+    program_file mutant = copy_program_file(original, 0);
+    mutate_program(&mutant, source);
+    return mutant;
+}
+
 static void run_mutant(uint64_t seed, uint64_t *counts) {
     random_source source = {seed};
-    program_file mutant = copy_program_file(&originals[random_below(&source, BUNDLED_PROGRAMS)], 0);
+    program_file mutant = new_mutant(original_file(random_below(&source, original_count())), &source);
     const char *path = temporary_path("mutant.gumbel");
-    mutate_program(&mutant, &source);
     write_file(path, mutant.bytes, (size_t)mutant.size);
     gb_free(mutant.bytes);
     counts[MUTANTS]++;
@@ -186,7 +186,7 @@ static void run_mutant(uint64_t seed, uint64_t *counts) {
 int main(int argument_count, char **arguments) {
     static const harness h = {.name = "mutation",
                               .counted = {"mutants", "accepted", "engines", "tokens"},
-                              .prepare = read_bundled,
+                              .prepare = read_originals,
                               .run_case = run_mutant};
     return run_harness(&h, argument_count, arguments);
 }

@@ -15,7 +15,11 @@
 static const struct {
     const char *name;
     bool is_removed_first;
-} files[LIFE_OUTPUTS] = {{"exported.gumbel", true}, {"packed.gumbel", true}, {"life.session", false}};
+} files[LIFE_OUTPUTS] = {{"exported.gumbel", true},
+                         {"packed.gumbel", true},
+                         {"life.session", false},
+                         {"chat.session", true},
+                         {"logits.npy", false}};
 
 static uint64_t hash_file(const char *path) {
     uint64_t hash = 0xcbf29ce484222325u;
@@ -56,4 +60,12 @@ void check_outputs(const life_outputs *before, const life_outputs *whole, const 
                       files[i].name);
     }
     check_temporaries(what, nth);
+}
+
+void check_written(const life_outputs *whole, const char *what, uint64_t nth) {
+    const life_outputs now = read_outputs();
+    for (size_t i = 0; i < LIFE_OUTPUTS; i++)
+        if (whole->hashes[i] != 0 && now.hashes[i] != whole->hashes[i])
+            fail_case("%s %" PRIu64 ": no error, and %s is not what it is otherwise", what, nth,
+                      files[i].name);
 }

@@ -5,6 +5,7 @@
  * the one that a session alone on another engine draws, which is given the same history at once; its
  * instruction set and threads are others.
  */
+#include "backends/cpu/kernels/vector/vector_kernels.h"
 #include "bundled.h"
 #include "cases.h"
 #include "support/temporary.h"
@@ -95,7 +96,6 @@ static void cut_history(history *h, uint32_t position) {
 }
 
 static gumbel_engine *new_engine(soak *s, const gumbel_program *program, bool is_alone) {
-    static const char *const sets[] = {NULL, "portable", "avx2"};
     gumbel_engine *engine;
     gumbel_engine_options options = {.size = sizeof options,
                                      .max_context = CONTEXT,
@@ -106,7 +106,8 @@ static gumbel_engine *new_engine(soak *s, const gumbel_program *program, bool is
                                      .step_tokens = is_alone ? 0 : s->step_tokens,
                                      .threads = is_alone ? 1 : 2};
     if (is_alone) {
-        options.cpu_isa = sets[random_below(&s->source, 3)];
+        const gb_vector_kernels *set = gb_available_vector_kernels(random_below(&s->source, 3));
+        options.cpu_isa = set ? set->name : NULL;
         options.unfused = random_once_in(&s->source, 4);
     }
     must(gumbel_engine_create(program, &options, &engine, &error), "engine");

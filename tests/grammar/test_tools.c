@@ -346,6 +346,10 @@ static void errors(void **state) {
     assert_refused((gumbel_grammar_options){.tools = "{"}, GUMBEL_ERROR_ARGUMENT, "line 1");
     assert_refused((gumbel_grammar_options){.tools = "[{}]"}, GUMBEL_ERROR_ARGUMENT, "number 0 has no name");
     assert_refused((gumbel_grammar_options){.tools = "[{\"name\": \"a b\"}]"}, GUMBEL_ERROR_ARGUMENT, "a b");
+    assert_refused(
+        (gumbel_grammar_options){
+            .tools = "[{\"name\": \"a\", \"parameters\": {\"type\": [\"number\", \"null\"]}}]"},
+        GUMBEL_ERROR_ARGUMENT, "another type than \"object\"");
     assert_refused((gumbel_grammar_options){.tools = "[{\"name\": \"a\"}, {\"name\": \"a\"}]"},
                    GUMBEL_ERROR_ARGUMENT, "number 0 and 1 are both \"a\"");
     assert_refused((gumbel_grammar_options){.tools = tools, .tool_name = "moon"}, GUMBEL_ERROR_ARGUMENT,

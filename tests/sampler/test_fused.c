@@ -31,7 +31,8 @@ static gb_row_settings random_settings(uint64_t *state, uint32_t count) {
     settings.temperature = temperatures[random_below(state, sizeof temperatures / sizeof *temperatures)];
     settings.top_k = plain ? 0 : ranks[random_below(state, sizeof ranks / sizeof *ranks)];
     settings.top_p = plain ? 1.0f : masses[random_below(state, sizeof masses / sizeof *masses)];
-    settings.min_p = random_below(state, 3) > 0 ? 0.0f : shares[random_below(state, 7)];
+    settings.min_p =
+        random_below(state, 3) > 0 ? 0.0f : shares[random_below(state, sizeof shares / sizeof *shares)];
     return settings;
 }
 
@@ -156,6 +157,19 @@ static void test_top_p_within_the_bulk(void **state) {
     free_row(&row);
 }
 
+/* No setting has such a min_p, but a program may. */
+static void test_no_token_is_left(void **state) {
+    (void)state;
+    enum { COUNT = 3000 };
+    uint64_t random = 9;
+    row_buffers row = allocate_row(COUNT);
+    fill_over_bulk(12.0f, COUNT, &random, row.logits);
+    const gb_row_settings settings = {.temperature = 1.0f, .top_p = 1.0f, .min_p = 1.3f, .seed = 1};
+    assert_int_equal(run_chain(&row, COUNT, &settings), GB_TOKEN_NO_CANDIDATE);
+    assert_int_equal(gb_sample_row(row.logits, COUNT, &settings, row.scratch), GB_TOKEN_NO_CANDIDATE);
+    free_row(&row);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tiny_rows),
@@ -165,6 +179,7 @@ int main(void) {
         cmocka_unit_test(test_vocabulary_rows),
         cmocka_unit_test(test_top_p_at_a_boundary),
         cmocka_unit_test(test_top_p_within_the_bulk),
+        cmocka_unit_test(test_no_token_is_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,6 +12,11 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#if defined __has_feature
+#if __has_feature(memory_sanitizer)
+#include <sanitizer/msan_interface.h>
+#endif
+#endif
 
 static int calls_left = -1; /* before the one that fails; -1: none does */
 static int fault;
@@ -45,13 +50,28 @@ static bool fails(void) {
     return true;
 }
 
-/* Returns what the C library's function of that name does. */
-#define FORWARD(type, name, parameters, ...)                                                                 \
+/* Has result what the C library's function of that name returns, or -1. */
+#define CALL(type, name, parameters, ...)                                                                    \
     static type(*original) parameters;                                                                       \
     void *found = original ? NULL : dlsym(RTLD_NEXT, name);                                                  \
     if (!original)                                                                                           \
         memcpy(&original, &found, sizeof original);                                                          \
-    return fails() ? -1 : original(__VA_ARGS__)
+    type result = fails() ? -1 : original(__VA_ARGS__)
+
+#define FORWARD(type, name, parameters, ...)                                                                 \
+    CALL(type, name, parameters, __VA_ARGS__);                                                               \
+    return result
+
+/* Has MemorySanitizer know what the C library wrote, as its own function of that name would, which these are
+   in place of. */
+static void has_written(const void *data, size_t size) {
+#if defined __has_feature
+#if __has_feature(memory_sanitizer)
+    __msan_unpoison(data, size);
+#endif
+#endif
+    (void)data, (void)size;
+}
 
 static mode_t mode_of(int flags, va_list arguments) {
     return flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE ? (mode_t)va_arg(arguments, unsigned) : 0;
@@ -78,15 +98,24 @@ int openat(int directory, const char *path, int flags, ...) {
 }
 
 int stat(const char *path, struct stat *information) {
-    FORWARD(int, "stat", (const char *, struct stat *), path, information);
+    CALL(int, "stat", (const char *, struct stat *), path, information);
+    if (result == 0)
+        has_written(information, sizeof *information);
+    return result;
 }
 
 int fstatat(int directory, const char *path, struct stat *information, int flags) {
-    FORWARD(int, "fstatat", (int, const char *, struct stat *, int), directory, path, information, flags);
+    CALL(int, "fstatat", (int, const char *, struct stat *, int), directory, path, information, flags);
+    if (result == 0)
+        has_written(information, sizeof *information);
+    return result;
 }
 
 ssize_t readlink(const char *path, char *to, size_t size) {
-    FORWARD(ssize_t, "readlink", (const char *, char *, size_t), path, to, size);
+    CALL(ssize_t, "readlink", (const char *, char *, size_t), path, to, size);
+    if (result > 0)
+        has_written(to, (size_t)result);
+    return result;
 }
 
 int flock(int descriptor, int operation) {

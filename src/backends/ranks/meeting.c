@@ -94,7 +94,7 @@ gumbel_status gb_rank_agree(const gb_rank *rank, gumbel_status status, gumbel_er
     if (rank->count < 2)
         return status;
     if (status != GUMBEL_OK && error)
-        own = *error;
+        own = gb_error_to_send(error);
     own.status = status;
     if (!gb_rank_share(rank, &own, sizeof own, outcomes))
         return gb_rank_broken(rank, error);

@@ -150,5 +150,7 @@ int32_t gb_draw(const gb_row *row, const gb_draw_rule *rule) {
     }
     if (row->half < row->upper)
         consider(&draw, row->half, gb_word_at(seed, row->count, row->half));
-    return draw.has_nan ? GB_TOKEN_NAN : (int32_t)draw.best;
+    if (draw.has_nan)
+        return GB_TOKEN_NAN;
+    return draw.best < row->count ? (int32_t)draw.best : GB_TOKEN_NO_CANDIDATE;
 }

@@ -21,8 +21,9 @@ typedef struct gb_draw_rule {
 } gb_draw_rule;
 
 /* The token, among the candidates that the rule lets take part, to which the row's largest logit
- * belongs. row->max is above -inf; where it is +inf, only the seed matters. GB_TOKEN_NAN where
- * a score is not a number: s overflowed to +inf and the bits were 0. */
+ * belongs. row->max is above -inf; where it is +inf, only the seed matters. GB_TOKEN_NO_CANDIDATE where the
+ * rule lets none take part, GB_TOKEN_NAN where a score is not a number: s overflowed to +inf and the bits
+ * were 0. */
 int32_t gb_draw(const gb_row *row, const gb_draw_rule *rule);
 
 #endif

@@ -43,9 +43,7 @@ static json_t *close_schema(const json_t *parameters) {
                                        "const",
                                        "enum",
                                        NULL};
-    json_t *schema = copy_object(parameters);
-    if (!json_object_get(schema, "type"))
-        schema = gb_set_member(schema, "type", json_string("object"));
+    json_t *schema = gb_set_member(copy_object(parameters), "type", json_string("object"));
     return has_any(schema, open) ? schema : gb_set_member(schema, "additionalProperties", json_false());
 }
 
@@ -163,11 +161,37 @@ static gumbel_status check_name(const char *name, gumbel_error *error) {
                    "tools: \"%.80s\": a name is not empty and has no blanks and none of {}<>:\"", name);
 }
 
+static bool names_object(const json_t *type) {
+    const char *name = json_string_value(type);
+    return name && strcmp(name, "object") == 0;
+}
+
+/* Whether the schema's types leave objects, which arguments are in every format of replies. */
+static bool allows_object(const json_t *type) {
+    size_t index;
+    const json_t *one;
+    if (!json_is_array(type))
+        return !type || names_object(type);
+    json_array_foreach(type, index, one) {
+        if (names_object(one))
+            return true;
+    }
+    return false;
+}
+
+static gumbel_status check_parameters(const json_t *tool, gumbel_error *error) {
+    if (allows_object(json_object_get(gb_tool_schema(tool), "type")))
+        return GUMBEL_OK;
+    return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                   "tool \"%.80s\": its parameters are of another type than \"object\", which arguments are",
+                   gb_tool_name(tool));
+}
+
 gb_expression gb_express_call(const gb_tool_writer *writer, const json_t *tool, bool loosened,
                               gumbel_error *error) {
     const char *name = gb_tool_name(tool);
     gumbel_error reason = {0};
-    if (check_name(name, error) != GUMBEL_OK)
+    if (check_name(name, error) != GUMBEL_OK || check_parameters(tool, error) != GUMBEL_OK)
         return 0;
     json_t *schema = schema_of_call(writer, tool, loosened);
     const gb_expression arguments =

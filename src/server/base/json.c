@@ -12,6 +12,36 @@
 /* Real numbers up to it have no integer between them. */
 #define MOST_EXACT 9007199254740992.0
 
+/* ---- Memory -------------------------------------------------------------------------------------------- */
+
+static _Thread_local bool has_failed;
+
+/* jansson's functions for trees leave out what they have no memory for, so that this is noted below them. */
+static void *allocate(size_t size) {
+    void *block = malloc(size);
+    has_failed |= block == NULL;
+    return block;
+}
+
+void server_json_init(void) {
+    json_set_alloc_funcs(allocate, free);
+    json_object_seed(0);
+}
+
+bool server_json_has_failed(void) {
+    return has_failed;
+}
+
+void server_json_fail(void) {
+    has_failed = true;
+}
+
+void server_json_forget(void) {
+    has_failed = false;
+}
+
+/* ---- Reading ------------------------------------------------------------------------------------------- */
+
 static const char *kind_of(const json_t *value) {
     static const char *const kinds[] = {"an object", "an array", "a string", "an integer",
                                         "a number",  "true",     "false",    "null"};
@@ -119,6 +149,8 @@ bool server_read_tokens(const char *name, const json_t *value, uint32_t limit, i
     }
     return true;
 }
+
+/* ---- Making -------------------------------------------------------------------------------------------- */
 
 void server_print_text(gb_byte_buffer *text, const char *bytes, size_t length) {
     gb_print_json_string(&(gb_text_sink){gb_buffer_write, text}, bytes, length);

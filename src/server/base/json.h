@@ -11,6 +11,15 @@
 
 #include <jansson.h>
 
+/* Once, before threads make values. */
+void server_json_init(void);
+
+/* Whether memory was short on this thread for a value since the last call of server_json_forget: a tree may
+ * lack members then, and what was read of a text may be wrong. server_json_fail says so of other parts. */
+bool server_json_has_failed(void);
+void server_json_fail(void);
+void server_json_forget(void);
+
 bool server_read_bool(const char *name, const json_t *value, bool *read, server_failure *failure);
 /* Whole numbers are integers, also where they are written as 4.0. */
 bool server_read_integer(const char *name, const json_t *value, int64_t low, int64_t high, int64_t *read,

@@ -19,8 +19,10 @@ static bool encode(encoder *run, const void *user, size_t bytes, const char *par
     gumbel_status status = GUMBEL_ERROR_LIMIT;
     for (int i = 0; i < 2 && status == GUMBEL_ERROR_LIMIT; i++) {
         int32_t *tokens = realloc(prompt->tokens, capacity * sizeof *tokens);
-        if (!tokens)
+        if (!tokens) {
+            status = GUMBEL_ERROR_MEMORY;
             break;
+        }
         prompt->tokens = tokens;
         prompt->count = 0;
         status = run(user, capacity, prompt, &error);

@@ -63,10 +63,10 @@ static void on_event(void *user, const gumbel_event *event) {
     pthread_mutex_lock(&run->lock);
     const bool is_full = run->max_queued_bytes > 0 && run->incoming.size > run->max_queued_bytes;
     const bool was_waiting = run->is_waiting;
-    if (is_full || run->incoming.failed)
-        run->has_overflowed = true;
-    else
+    if (!is_full)
         store(&run->incoming, &copy, event);
+    if (is_full || run->incoming.failed) /* an event is lost */
+        run->has_overflowed = true;
     run->is_waiting = false;
     const bool is_last = event->type != GUMBEL_EVENT_TOKEN;
     const bool overflows = atomic_load(&run->has_overflowed) && !is_last;

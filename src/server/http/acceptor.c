@@ -50,9 +50,12 @@ static void hand_over(server_acceptor *acceptor, server_peer *peer) {
 static void peek_at_head(server_acceptor *acceptor, server_peer *peer, bool is_closed) {
     char head[SERVER_HEAD_BYTES];
     server_failure failure;
-    const ssize_t size = recv(peer->socket, head, sizeof head, MSG_PEEK | MSG_DONTWAIT);
+    ssize_t size;
+    do
+        size = recv(peer->socket, head, sizeof head, MSG_PEEK | MSG_DONTWAIT);
+    while (size < 0 && errno == EINTR); /* there would be no other event */
     if (size <= 0) {
-        if (size == 0 || is_closed || (errno != EAGAIN && errno != EINTR))
+        if (size == 0 || is_closed || errno != EAGAIN)
             drop(acceptor, peer);
         return;
     }

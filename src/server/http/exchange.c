@@ -45,11 +45,16 @@ static void send_response(server_exchange *exchange, int status, const char *typ
     MHD_destroy_response(response);
 }
 
+/* In place of a reply that there is no memory for. */
+static void reply_without_memory(server_exchange *exchange) {
+    static const char none[] = "{\"error\":{\"message\":\"no memory for the reply\"}}\n";
+    server_reply_constant(exchange, 503, "application/json", none, sizeof none - 1);
+}
+
 void server_reply(server_exchange *exchange, int status, const char *type, gb_byte_buffer *text) {
     if (text->failed) {
-        static const char none[] = "{\"error\":{\"message\":\"no memory for the reply\"}}\n";
         gb_buffer_free(text);
-        server_reply_constant(exchange, 503, "application/json", none, sizeof none - 1);
+        reply_without_memory(exchange);
         return;
     }
     send_response(exchange, status, type,
@@ -68,6 +73,7 @@ void server_reply_json(server_exchange *exchange, int status, json_t *value) {
     server_print_json(&text, value);
     gb_buffer_append_string(&text, "\n");
     json_decref(value);
+    text.failed |= server_json_has_failed();
     server_reply(exchange, status, "application/json", &text);
 }
 

@@ -59,6 +59,7 @@ static void end_request(void *user, struct MHD_Connection *connection, void **co
 
 static enum MHD_Result reply(server_http *http, server_exchange *exchange) {
     server_peer_enter(exchange->peer, SERVER_ANSWERING);
+    server_json_forget();
     exchange->is_answered = true;
     atomic_fetch_add(&http->answered, 1);
     http->options.handle(http->options.user, exchange);

@@ -16,7 +16,8 @@ static void collect_token(void *user, server_answer *answer, const server_event 
 
 static json_t *choice_json(server_answer *answer) {
     gb_byte_buffer message = {0};
-    gumbel_reply_message(answer->reply, gb_buffer_write, &message, NULL);
+    if (gumbel_reply_message(answer->reply, gb_buffer_write, &message, NULL) != GUMBEL_OK || message.failed)
+        server_json_fail();
     json_t *choice =
         json_pack("{s:i, s:o?, s:o, s:s, s:o}", "index", (int)answer->index, "message",
                   json_loadb(message.size > 0 ? message.text : "", message.size, JSON_ALLOW_NUL, NULL),

@@ -43,6 +43,7 @@ static void print_head(server_stream *stream, const char *type) {
     if (stream->head.size == 0)
         print_members(&stream->head, server_openai_object(stream->generation, type));
     gb_buffer_append(&stream->output, stream->head.text, stream->head.size);
+    stream->output.failed |= stream->head.failed;
 }
 
 static void print_value(gb_byte_buffer *text, json_t *value) {

@@ -91,7 +91,9 @@ static void keep(server_generation *generation, server_responses *responses, con
     if (!request->is_stored)
         return;
     gb_byte_buffer text = {0};
-    gumbel_reply_message(generation->answers[0].reply, gb_buffer_write, &text, NULL);
+    if (gumbel_reply_message(generation->answers[0].reply, gb_buffer_write, &text, NULL) != GUMBEL_OK ||
+        text.failed)
+        server_json_fail();
     json_t *messages = json_deep_copy(request->messages);
     if (request->instructions)
         json_array_remove(messages, 0);

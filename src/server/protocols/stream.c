@@ -64,12 +64,13 @@ static bool advance(server_stream *stream, int socket, int milliseconds, bool *i
         return false;
     if (generation->open_answers == 0 && !stream->has_ended)
         end(stream);
-    return !stream->output.failed;
+    return !stream->output.failed && !server_json_has_failed();
 }
 
 static server_stream_state read_stream(void *user, const char **bytes, size_t *length) {
     server_stream *stream = user;
     bool is_quiet = false;
+    server_json_forget();
     if (!stream->is_unread)
         gb_buffer_clear(&stream->output);
     stream->is_unread = false;
@@ -139,6 +140,9 @@ static void send_stream(server_exchange *exchange, const server_protocol *protoc
     } else if (goes_on) {
         const server_source source = {read_stream, listen_to, free_stream, stream};
         server_reply_stream(exchange, &source);
+    } else if (stream->output.failed || server_json_has_failed()) {
+        free_stream(stream);
+        reply_failure(exchange, protocol, &failure);
     } else {
         free_stream(stream); /* without a reply the connection ends */
     }

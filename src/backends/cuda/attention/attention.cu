@@ -117,9 +117,14 @@ static bool has_room(const gb_cuda_call *call) {
            (call->row_class != GB_CUDA_FEW_OF_PROMPT || slack + 1 < GB_CUDA_MOST_FEW_ROWS);
 }
 
+static size_t in_lines(size_t bytes) {
+    return (bytes + 255) / 256 * 256;
+}
+
+/* Values begin where their dtype may, which need not be that of the keys. */
 static void add_room(attention &a, const gb_cuda_scratch *scratch) {
-    const size_t of_keys = a.tokens * row_bytes(a.keys), of_both = of_keys + a.tokens * row_bytes(a.values);
-    a.room_bytes = (of_both + 255) / 256 * 256;
+    const size_t of_keys = in_lines(a.tokens * row_bytes(a.keys));
+    a.room_bytes = of_keys + in_lines(a.tokens * row_bytes(a.values));
     a.keys.room = scratch->bytes;
     a.values.room = scratch->bytes + of_keys;
 }

@@ -140,8 +140,9 @@ static bool read_arguments(follower *f, arguments *a) {
 static bool send_reply(const follower *f, const gumbel_error *outcome, const arguments *a) {
     const gb_rank_bytes *bytes = &a->bytes[own_rank(f)];
     const bool saves = f->message.function == GB_GROUP_SAVE_SLOT;
-    const gb_reply_message reply = {
-        .outcome = *outcome, .free_bytes = a->free_bytes[own_rank(f)], .bytes = saves ? bytes->size : 0};
+    const gb_reply_message reply = {.outcome = gb_error_to_send(outcome),
+                                    .free_bytes = a->free_bytes[own_rank(f)],
+                                    .bytes = saves ? bytes->size : 0};
     return gb_send_all(f->processes->peers[0].data, &reply, sizeof reply, bytes->data, (size_t)reply.bytes);
 }
 

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/ranks/processes/message.h"
 
+#include <stddef.h>
+
+_Static_assert(sizeof(gb_creation_message) == offsetof(gb_creation_message, unused) + 5, "it has padding");
+_Static_assert(sizeof(gb_reply_message) == sizeof(gumbel_error) + 2 * sizeof(uint64_t), "it has padding");
+
 gb_task_message gb_task_message_of(const gb_group_task *t) {
     gb_task_message message = {.function = t->function,
                                .group = t->all->number,

@@ -27,6 +27,7 @@ typedef struct gb_creation_message {
     uint32_t slots, max_context, step_tokens, prefill_chunk, least_chunk, draft_tokens;
     bool fuse, snapshots, has_profile;
     char backend[16];
+    uint8_t unused[5]; /* so that no byte is padding, which would send what lay on the stack */
 } gb_creation_message;
 
 typedef struct gb_reply_message {

@@ -79,7 +79,7 @@ static void send_outcome(const gumbel_process_group *p, int made, gumbel_status 
     if (status == GUMBEL_OK)
         snprintf(outcome.message, sizeof outcome.message, "%s", own.name);
     else
-        outcome = *error;
+        outcome = gb_error_to_send(error);
     gb_send_all(made, &outcome, sizeof outcome, NULL, 0);
 }
 

@@ -38,7 +38,7 @@ void gb_processes_call_back(gumbel_process_group *p, const gumbel_error *why) {
 }
 
 void gb_processes_tell(gumbel_process_group *p, const gumbel_error *why) {
-    const control_message message = {.signal = BROKEN, .why = *why};
+    const control_message message = {.signal = BROKEN, .why = gb_error_to_send(why)};
     tell_all(p, &message);
 }
 
