@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import weakref
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from gumbel._errors import ArgumentError, UnsupportedError
+from gumbel._errors import ArgumentError, BackendError, OutOfMemoryError, UnsupportedError
 from gumbel._library import Memory, Owned, check, create, export_library, ffi, lib, log, struct, text_of
 from gumbel._requests import Engine, Use, check_names
 from gumbel._streams import AsyncStream, ChatShape, Stream, TextShape
@@ -178,6 +179,7 @@ def open(
     prefill_chunk: int = 0,
     cache: str | None = None,
     draft_tokens: int = 8,
+    draft_model: str | os.PathLike[str] | None = None,
     max_queued: int = 0,
     prefix_cache: bool = True,
     host_bytes: int = 0,
@@ -188,32 +190,30 @@ def open(
     threads: of the CPU; 0: one per physical core. slots: answers under way at once; others wait in a queue of
     max_queued (0: 1024). max_context: positions of a sequence; 0: the program's. prefill_chunk: tokens of a prompt
     in one step; 0: as the backend likes. cache: what attention's caches hold, as in export(). draft_tokens: guesses
-    verified by a step; they change no token. prefix_cache: keep the states of finished sequences, of which
-    host_bytes (0: 1 GiB) in host memory.
+    that a step verifies for an answer, at most; they change no token; 0: none. draft_model: a smaller program of the
+    same vocabulary that guesses, in place of the program's draft head, which does where it has one.
+    prefix_cache: keep the states of finished sequences, of which host_bytes (0: 1 GiB) in host memory.
 
     While the program is open its file must not be changed or made shorter. Notices go to the logger "gumbel".
     Raises FileError, FormatError, UnsupportedError, ArgumentError, OutOfMemoryError, BackendError."""
-    memory = Memory()
-    program = create("program", memory.path(path), verb="open", end="close")
+    program = create("program", Memory().path(path), verb="open", end="close")
     if cache is not None:
-        check(lib.gumbel_program_set_cache, program.pointer, memory.text(cache, "cache"))
+        check(lib.gumbel_program_set_cache, program.pointer, Memory().text(cache, "cache"))
     facts = struct("program_info")
     check(lib.gumbel_program_get_info, program.pointer, facts)
     tokenizer = create("tokenizer", program.pointer, needs=(program,)) if facts.has_tokenizer else None
-    options = memory.struct(
-        "engine_options",
-        backend=memory.text(backend, "backend"),
-        threads=threads,
-        slots=slots,
-        max_context=max_context,
+    usual: dict[str, Any] = {"backend": backend, "threads": threads, "slots": slots, "max_context": max_context}
+    drafts = draft_tokens if facts.use_sampling else 0
+    guesser = _draft_engine(program, draft_model, devices, usual) if drafts else None
+    engine = _engine(
+        program.pointer,
+        needs=(program, guesser),
+        devices=devices,
         prefill_chunk=prefill_chunk,
-        draft_tokens=draft_tokens if facts.use_sampling else 0,
-        log=log,
+        draft_tokens=drafts,
+        draft_engine=guesser.pointer if guesser else ffi.NULL,
+        **usual,
     )
-    if devices:
-        numbers = memory.array("int", devices, "devices has a number that no device has")
-        options.devices, options.device_count = numbers, len(numbers)
-    engine = create("engine", program.pointer, options, needs=(program,))
     scheduler = None
     if facts.use_sampling:
         schedule = struct(
@@ -221,6 +221,43 @@ def open(
         )
         scheduler = create("scheduler", engine.pointer, schedule, needs=(engine, tokenizer))
     return Model(Engine(program, tokenizer, engine, scheduler), _info(facts, engine))
+
+
+def _engine(
+    program: Any, needs: tuple[Any, ...], backend: str | None, devices: Sequence[int] | None, **fields: Any
+) -> Owned:
+    memory = Memory()
+    options = memory.struct("engine_options", backend=memory.text(backend, "backend"), log=log, **fields)
+    if devices:
+        numbers = memory.array("int", devices, "devices has a number that no device has")
+        options.devices, options.device_count = numbers, len(numbers)
+    return create("engine", program, options, needs=needs)
+
+
+def _draft_engine(
+    program: Owned, path: str | os.PathLike[str] | None, devices: Sequence[int] | None, usual: dict[str, Any]
+) -> Owned | None:
+    """What guesses, with as many slots: another program, or the program's own head on the same devices."""
+    if path is None:
+        head = lib.gumbel_program_draft_head(program.pointer)
+        return _engine_of_head(program, head, devices, usual) if head else None
+    guesser = create("program", Memory().path(path), verb="open", end="close")
+    return _engine(guesser.pointer, (guesser,), devices=None, snapshots=True, **_shorter(guesser.pointer, usual))
+
+
+def _engine_of_head(program: Owned, head: Any, devices: Sequence[int] | None, usual: dict[str, Any]) -> Owned | None:
+    try:
+        return _engine(head, (program,), devices=devices, **_shorter(head, usual))
+    except (BackendError, OutOfMemoryError, UnsupportedError) as error:
+        logging.getLogger("gumbel").warning("answers go on without the draft head: %s", error)
+        return None
+
+
+def _shorter(program: Any, usual: dict[str, Any]) -> dict[str, Any]:
+    """The options with no longer a context than the program has."""
+    facts = struct("program_info")
+    check(lib.gumbel_program_get_info, program, facts)
+    return usual | {"max_context": min(usual["max_context"] or facts.max_context, facts.max_context)}
 
 
 def _info(facts: Any, engine: Owned) -> Info:
@@ -261,6 +298,8 @@ def export(
     logits: bool = False,
     name: str | None = None,
     size_target: int = 0,
+    draft_head: bool = False,
+    assistant: str | os.PathLike[str] | None = None,
 ) -> None:
     """Writes a program from a checkpoint: a Hugging Face directory or a GGUF.
 
@@ -268,7 +307,9 @@ def export(
     "int8" or "bfloat16". cache: "float32", "bfloat16", "q8", "q4" or "q4-all". backend: the one that weights are
     laid out for. max_context: positions; 0: the model's own, 8192 at most. layers: keep the first ones only; 0: all.
     logits: end in logits in place of the sampler, for Model.logits. size_target: bytes of the file up to which
-    matrices get 8 bits. The file appears when it is whole. Notices go to the logger "gumbel".
+    matrices get 8 bits. draft_head: with the checkpoint's own head that guesses further tokens (mtp.*). assistant:
+    the directory of the model's assistant, which becomes that head. The file appears when it is whole. Notices go to the
+    logger "gumbel".
     Raises ArgumentError, FileError, FormatError, UnsupportedError, OutOfMemoryError, LimitError (the disk)."""
     memory = Memory()
     options = memory.struct(
@@ -282,6 +323,8 @@ def export(
         logits=logits,
         name=memory.text(name, "name"),
         size_target=size_target,
+        draft_head=draft_head,
+        assistant=ffi.NULL if assistant is None else memory.path(assistant),
         log=log,
     )
     check(export_library().gumbel_export, memory.path(checkpoint), memory.path(path), options)

@@ -16,6 +16,7 @@ from gumbel._types import ChatOptions, Finish, GenerateOptions, Usage
 FINISHES: tuple[Finish, ...] = ("stop", "length", "context", "stop_string")
 _PENALIZED = ("usual", "generated", "all")
 _GRAMMARS = ("json_object", "json_schema", "regex", "grammar", "choices")  # by gumbel_grammar_kind, from 1 on
+_DRAFTS = ("auto", "off", "lookup", "model")  # by gumbel_drafting
 _TOOL_CHOICES = ("auto", "required", "none")
 
 
@@ -397,6 +398,11 @@ def make_submission(
         made.reasons = options.get("thinking") is True
     if (budget := options.get("reasoning_budget")) is not None:
         made.has_reasoning_budget, made.reasoning_budget = True, _count(options, "reasoning_budget")
+    if (draft := options.get("draft")) is not None:
+        made.drafting = _choose("draft", draft, _DRAFTS)
+    made.max_draft = _count(options, "draft_max")
+    if options.get("draft_max") == 0:
+        made.drafting = lib.GUMBEL_DRAFTING_OFF
     if predicted := options.get("predicted"):
         if isinstance(predicted, str):
             predicted = engine.encode(predicted, add_special=False, parse_special=False)

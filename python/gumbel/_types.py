@@ -54,6 +54,11 @@ class Options(TypedDict, total=False):
     """The answer is one of these texts."""
     reasoning_budget: int
     """Tokens of reasoning, after which it is closed."""
+    draft: Literal["auto", "off", "lookup", "model"]
+    """Who guesses the next tokens, so that one step verifies several: no guess changes a token. "lookup": what followed
+    the last tokens before, "model": the draft head or open's draft_model, "auto": the best there is, the default."""
+    draft_max: int
+    """Tokens that are guessed at once, at most, which is open's draft_tokens unless it is fewer; 0: as draft="off"."""
     predicted: str | Sequence[int]
     """What the answer is likely to contain; drafts are taken from it."""
     priority: int
