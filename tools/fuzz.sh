@@ -36,17 +36,20 @@ most_bytes=1024
 # What covers more than the corpus does; libFuzzer takes small inputs first.
 merge_target() { # name
     local name=$1 corpus=tests/fuzz/corpus/$1 small=$folder/$1.small file left
+    left=$((most_files - $(find "$corpus" -type f | wc -l)))
+    [ $left -gt 0 ] || return 0
     rm -rf "$small" && mkdir -p "$small"
     find $folder/"$name" -type f -size -$((most_bytes + 1))c -exec cp -t "$small" {} +
-    left=$((most_files - $(find "$corpus" -type f | wc -l)))
     mkdir -p "$small.merged"
     find "$corpus" -type f -exec cp -t "$small.merged" {} +
     $folder/fuzz_"$name" -merge=1 -timeout=10 -rss_limit_mb=4096 "$small.merged" "$small" >$logs/"$name".merge.txt 2>&1 ||
         { echo "$name: the merge failed, see $logs/$name.merge.txt" && return 0; }
     # Those that are new, spread over what was found.
-    comm -13 <(ls "$corpus" | sort) <(ls "$small.merged" | sort) | shuf --random-source=<(yes) |
-        head -n $((left > 0 ? left : 0)) | while read -r file; do cp "$small.merged/$file" "$corpus/$file"; done
-    rm -rf "$small" "$small.merged"
+    comm -13 <(ls "$corpus" | sort) <(ls "$small.merged" | sort) >"$small.new"
+    shuf --random-source=<(yes) --head-count=$left "$small.new" | while read -r file; do
+        cp "$small.merged/$file" "$corpus/$file"
+    done
+    rm -rf "$small" "$small.merged" "$small.new"
 }
 
 if [ "${1:-}" = --one ]; then # this script, for one target
