@@ -17,11 +17,17 @@ def package_of(library: str) -> str:
     return found.partition(":")[0]
 
 
+def source_of(package: str) -> str:
+    form = "--showformat=${source:Package} ${source:Version}"
+    return subprocess.run(["dpkg-query", "--show", form, package], check=True, capture_output=True, text=True).stdout
+
+
 def texts(libraries: list[str]) -> dict[str, str]:
     """What each package says, and the whole licences that it refers to."""
     found = {}
     for package in {package_of(library) for library in libraries}:
-        found[package] = text = pathlib.Path("/usr/share/doc", package, "copyright").read_text(encoding="utf-8")
+        text = pathlib.Path("/usr/share/doc", package, "copyright").read_text(encoding="utf-8")
+        found[package] = f"Debian's source package: {source_of(package)}\n\n{text}"
         for name in re.findall(rf"{COMMON}/([A-Z][\w.-]*\w)", text):
             if (COMMON / name).exists():
                 found[name] = (COMMON / name).read_text(encoding="utf-8")

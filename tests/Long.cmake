@@ -11,7 +11,7 @@ set(shortened_tests
   cuda-emulated.rounded_rows cuda-emulated.row_errors cuda-emulated.sample cuda-emulated.scheduler_engine
   cuda-emulated.session cuda-emulated.soak cuda-emulated.stop_tokens
   devices.draft_model devices.drafts devices.grammar_answers grammar.schema_answers grammar.schema_errors
-  harness.io_faults harness.kills harness.schedule hub.pull mlx.closeness
+  harness.io_faults harness.kills harness.pull_faults harness.schedule harness.serve_faults hub.pull mlx.closeness
   models.gemma3 models.qwen2.5-coder models.smollm2 processes.devices processes.drafts processes.grammar_answers program.hostile
   run.devices run.draft_model run.drafts run.same_bits run.tools_long_context server.lost_rank server.tools)
 

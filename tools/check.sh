@@ -47,7 +47,7 @@ if [ -z "$labels" ]; then
 fi
 [ -e build/release/build.ninja ] || tools/configure.sh -DGUMBEL_WERROR=ON
 emulated=()
-if [[ $labels = *cuda-emulated* ]]; then
+if [[ $labels = *cuda-emulated* || $labels = *all* ]]; then
     emulated=(-DGUMBEL_EMULATED_CUDA=ON)
 fi
 cmake -B build/release "${emulated[@]}" >/dev/null # new files

@@ -29,7 +29,7 @@ run_target() { # name without "fuzz_", seconds
     } 2>$logs/"$name".cpu
 }
 
-# The most that a target has in the tree beyond its seeds, and the largest file.
+# The most files that a target has in the tree, its seeds among them, and the largest that is taken.
 most_files=20
 most_bytes=1024
 

@@ -86,7 +86,7 @@ if(NOT GUMBEL_SANITIZE)
     add_dependencies(harness_command_io_faults gumbel_failing_calls)
     target_compile_definitions(harness_command_io_faults PRIVATE
       GUMBEL_FAILING_COMMAND="$<TARGET_FILE:gumbel_failing_calls>")
-    if(GUMBEL_SERVER)
+    if(TARGET gumbel_server)
       set(short_cases_of_serve_faults 40)
       gumbel_add_harness(serve_faults 100 serve_faults.c served.c)
       add_dependencies(harness_serve_faults gumbel_failing gumbel_failing_calls)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Any bytes on a connection to the server, which then ends its side: what comes back are whole HTTP replies
- * or nothing, and the server closes the connection.
+ * Any bytes on a connection to the server, whose client then ends its side: what comes back begins as an HTTP
+ * reply or is nothing, and the server closes the connection.
  */
 #include "server/http/listener.h"
 #include "support/temporary.h"
@@ -46,9 +46,9 @@ static void done(void *user, int status) {
 
 static int new_listener(void) {
     const int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    snprintf(address.sun_path, sizeof address.sun_path, "%s", temporary_path("wire"));
-    if (listener < 0 || bind(listener, (struct sockaddr *)&address, sizeof address) != 0 ||
-        listen(listener, 16) != 0) {
+    const int length = snprintf(address.sun_path, sizeof address.sun_path, "%s", temporary_path("wire"));
+    if (listener < 0 || length >= (int)sizeof address.sun_path ||
+        bind(listener, (struct sockaddr *)&address, sizeof address) != 0 || listen(listener, 16) != 0) {
         perror("listener");
         abort();
     }

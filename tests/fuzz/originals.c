@@ -61,13 +61,16 @@ static void export_configurations(void) {
     struct dirent **entries;
     snprintf(folder, sizeof folder, "%s/export/agreement", test_data_folder);
     const int found = scandir(folder, &entries, is_configuration, alphasort);
+    if (found <= 0) {
+        fprintf(stderr, "%s: no configurations\n", folder);
+        exit(1);
+    }
     for (int i = 0; i < found; i++) {
         snprintf(config, sizeof config, "%s/%s", folder, entries[i]->d_name);
         export_configuration(config, (size_t)i);
         free(entries[i]);
     }
-    if (found > 0)
-        free(entries);
+    free(entries);
 }
 
 void read_originals(void) {

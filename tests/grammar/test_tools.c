@@ -350,6 +350,10 @@ static void errors(void **state) {
         (gumbel_grammar_options){
             .tools = "[{\"name\": \"a\", \"parameters\": {\"type\": [\"number\", \"null\"]}}]"},
         GUMBEL_ERROR_ARGUMENT, "another type than \"object\"");
+    assert_refused(
+        (gumbel_grammar_options){
+            .tools = "[{\"name\": \"a\", \"strict\": true, \"parameters\": {\"type\": \"dict\"}}]"},
+        GUMBEL_ERROR_FORMAT, "dict");
     assert_refused((gumbel_grammar_options){.tools = "[{\"name\": \"a\"}, {\"name\": \"a\"}]"},
                    GUMBEL_ERROR_ARGUMENT, "number 0 and 1 are both \"a\"");
     assert_refused((gumbel_grammar_options){.tools = tools, .tool_name = "moon"}, GUMBEL_ERROR_ARGUMENT,
@@ -369,12 +373,16 @@ static void what_cannot_be_had_is_left_out(void **state) {
         "\"array\","
         " \"uniqueItems\": true}, \"y\": {\"type\": \"integer\"}, \"z\": {\"description\": \"any\"}}}},"
         " {\"name\": \"b\", \"parameters\": {\"type\": \"object\", \"properties\": {\"y\": {\"minimum\": 3,"
-        " \"type\": \"integer\"}}}}]";
+        " \"type\": \"integer\"}}}},"
+        " {\"name\": \"c\", \"parameters\": {\"type\": \"OBJECT\", \"properties\": {\"y\": {\"type\": "
+        "\"integer\"}}}}]";
     gumbel_grammar *grammar =
         compile(gemma, (gumbel_grammar_options){.tools = loose, .tool_choice = GUMBEL_TOOLS_REQUIRED});
     assert_true(takes(gemma, grammar, GEMMA("a{y:1,x:[1,1]}")));
     assert_true(takes(gemma, grammar, GEMMA("a{z:[{},null]}")));
     assert_true(takes(gemma, grammar, GEMMA("b{y:3}")));
+    assert_true(takes(gemma, grammar, GEMMA("c{y:3}")));
+    assert_false(takes(gemma, grammar, GEMMA("c3")));
     assert_false(takes(gemma, grammar, GEMMA("a{y:1.5}")));
     assert_false(takes(gemma, grammar, GEMMA("a{w:1}")));
     assert_false(takes(gemma, grammar, GEMMA("b{y:2}")));

@@ -30,6 +30,33 @@ static json_t *copy_object(const json_t *value) {
     return NULL;
 }
 
+static bool is_type(const char *name) {
+    static const char *const types[] = {"null",   "boolean", "integer", "number",
+                                        "string", "array",   "object",  NULL};
+    for (const char *const *type = types; *type; type++)
+        if (strcmp(*type, name) == 0)
+            return true;
+    return false;
+}
+
+static bool names_object(const json_t *type) {
+    const char *name = json_string_value(type);
+    return name && strcmp(name, "object") == 0;
+}
+
+/* Whether the schema's types leave objects, which arguments are in every format of replies. */
+static bool allows_object(const json_t *type) {
+    size_t index;
+    const json_t *one;
+    if (!json_is_array(type))
+        return !type || names_object(type);
+    json_array_foreach(type, index, one) {
+        if (names_object(one))
+            return true;
+    }
+    return false;
+}
+
 /* Arguments are an object, and those that a tool does not declare are not written unless it says otherwise.
  */
 static json_t *close_schema(const json_t *parameters) {
@@ -43,17 +70,10 @@ static json_t *close_schema(const json_t *parameters) {
                                        "const",
                                        "enum",
                                        NULL};
-    json_t *schema = gb_set_member(copy_object(parameters), "type", json_string("object"));
+    json_t *schema = copy_object(parameters);
+    if (allows_object(json_object_get(schema, "type")))
+        schema = gb_set_member(schema, "type", json_string("object"));
     return has_any(schema, open) ? schema : gb_set_member(schema, "additionalProperties", json_false());
-}
-
-static bool is_type(const char *name) {
-    static const char *const types[] = {"null",   "boolean", "integer", "number",
-                                        "string", "array",   "object",  NULL};
-    for (const char *const *type = types; *type; type++)
-        if (strcmp(*type, name) == 0)
-            return true;
-    return false;
 }
 
 /* The types of the member that are known, as a schema. */
@@ -161,26 +181,22 @@ static gumbel_status check_name(const char *name, gumbel_error *error) {
                    "tools: \"%.80s\": a name is not empty and has no blanks and none of {}<>:\"", name);
 }
 
-static bool names_object(const json_t *type) {
-    const char *name = json_string_value(type);
-    return name && strcmp(name, "object") == 0;
-}
-
-/* Whether the schema's types leave objects, which arguments are in every format of replies. */
-static bool allows_object(const json_t *type) {
+/* Types that are none of JSON's are the schema's own error, for which a tool that is not strict is loosened.
+ */
+static bool names_other_types(const json_t *type) {
     size_t index;
     const json_t *one;
     if (!json_is_array(type))
-        return !type || names_object(type);
+        return json_is_string(type) && is_type(json_string_value(type)) && !names_object(type);
     json_array_foreach(type, index, one) {
-        if (names_object(one))
-            return true;
+        if (!names_other_types(one))
+            return false;
     }
-    return false;
+    return json_array_size(type) > 0;
 }
 
 static gumbel_status check_parameters(const json_t *tool, gumbel_error *error) {
-    if (allows_object(json_object_get(gb_tool_schema(tool), "type")))
+    if (!names_other_types(json_object_get(gb_tool_schema(tool), "type")))
         return GUMBEL_OK;
     return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
                    "tool \"%.80s\": its parameters are of another type than \"object\", which arguments are",

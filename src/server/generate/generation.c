@@ -209,6 +209,11 @@ static bool submit_prompts(server_generation *generation, const server_limits *l
     return true;
 }
 
+/* Members for which there was no memory are missing in what was read. */
+static bool is_whole(server_failure *failure) {
+    return !server_json_has_failed() || server_fail(failure, 503, "no memory for the request");
+}
+
 bool server_generation_start(server_generation *generation, const char *id_prefix,
                              const server_limits *limits, server_failure *failure) {
     const server_request *request = &generation->request;
@@ -224,7 +229,7 @@ bool server_generation_start(server_generation *generation, const char *id_prefi
     return server_make_prompts(request, generation->model, limits->max_prompt_tokens, &generation->prompts,
                                failure) &&
            encode_prediction(generation, failure) && constrain(generation, limits, failure) &&
-           begin_answers(generation, failure) && score_prompts(generation, failure) &&
+           begin_answers(generation, failure) && is_whole(failure) && score_prompts(generation, failure) &&
            submit_prompts(generation, limits, failure);
 }
 

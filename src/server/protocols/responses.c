@@ -85,7 +85,8 @@ static const char *item_prefix(gumbel_part_type type) {
     return type == GUMBEL_PART_REASONING ? "rs_" : type == GUMBEL_PART_TOOL_CALL ? "fc_" : "msg_";
 }
 
-/* Keeps the response and the conversation up to it, without instructions. */
+/* Keeps the response and the conversation up to it, without instructions; not what lacks a part for want of
+ * memory, since a stream has told its id. */
 static void keep(server_generation *generation, server_responses *responses, const json_t *response) {
     const server_request *request = &generation->request;
     if (!request->is_stored)
@@ -100,14 +101,23 @@ static void keep(server_generation *generation, server_responses *responses, con
     json_array_append_new(messages,
                           json_loadb(text.size > 0 ? text.text : "", text.size, JSON_ALLOW_NUL, NULL));
     gb_buffer_free(&text);
-    server_responses_add(responses, generation->id, messages, json_deep_copy(response));
+    json_t *copy = json_deep_copy(response);
+    if (!server_json_has_failed()) {
+        server_responses_add(responses, generation->id, messages, copy);
+        return;
+    }
+    json_decref(messages);
+    json_decref(copy);
+}
+
+static bool is_cut(const server_generation *generation) {
+    return strcmp(server_answer_finish(&generation->answers[0]), "length") == 0;
 }
 
 /* The response when the answer is whole. output is taken over. */
 static json_t *finished_json(server_generation *generation, server_responses *responses, json_t *output) {
-    const bool is_cut = strcmp(server_answer_finish(&generation->answers[0]), "length") == 0;
-    json_t *response = response_json(generation, is_cut ? "incomplete" : "completed", output);
-    if (is_cut)
+    json_t *response = response_json(generation, is_cut(generation) ? "incomplete" : "completed", output);
+    if (is_cut(generation))
         json_object_set_new(response, "incomplete_details",
                             json_pack("{s:s}", "reason", "max_output_tokens"));
     json_object_set_new(response, "usage", usage_json(generation));
@@ -271,8 +281,7 @@ static void emit_finish(void *user, server_answer *answer) {
 
 static void end(server_stream *stream) {
     json_t *response = finished_json(stream->generation, stream->responses, json_incref(stream->blocks));
-    const bool is_cut = strcmp(json_string_value(json_object_get(response, "status")), "incomplete") == 0;
-    send_typed(stream, is_cut ? "response.incomplete" : "response.completed",
+    send_typed(stream, is_cut(stream->generation) ? "response.incomplete" : "response.completed",
                json_pack("{s:o}", "response", response));
 }
 

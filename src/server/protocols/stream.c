@@ -140,7 +140,7 @@ static void send_stream(server_exchange *exchange, const server_protocol *protoc
     } else if (goes_on) {
         const server_source source = {read_stream, listen_to, free_stream, stream};
         server_reply_stream(exchange, &source);
-    } else if (stream->output.failed || server_json_has_failed()) {
+    } else if (stream->output.failed || server_json_has_failed() || generation->run.has_overflowed) {
         free_stream(stream);
         reply_failure(exchange, protocol, &failure);
     } else {
