@@ -30,8 +30,10 @@ fetch() {
     done
     local apt=(apt-get -qq -o "Dir::State=$root/apt" -o "Dir::State::status=$root/apt/status" -o "Dir::Cache=$root/apt/cache"
         -o APT::Sandbox::User= -o Dir::Etc::SourceList=/dev/null -o "Dir::Etc::SourceParts=$root/parts")
-    "${apt[@]}" update >&2
-    (cd "$root" && "${apt[@]}" --tar-only source pcre2 jansson utf8proc xxhash >&2)
+    "${apt[@]}" update >&2 && (cd "$root" && "${apt[@]}" --tar-only source pcre2 jansson utf8proc xxhash >&2) || {
+        echo "msan.sh: the libraries' sources cannot be fetched" >&2
+        exit 77
+    }
     for archive in "$root"/*.orig.tar.*; do
         tar -xf "$archive" -C "$root"
     done
