@@ -11,10 +11,14 @@ COMMON = pathlib.Path("/usr/share/common-licenses")
 
 
 def package_of(library: str) -> str:
-    """auditwheel puts a hash into names: libxxhash-ff91ff0d.so.0.8.1."""
+    """auditwheel puts a hash into names: libxxhash-ff91ff0d.so.0.8.1. Empty where no package has the library."""
     name = re.sub(r"^([^.]*)-[0-9a-f]{8}\.", r"\1.", library)
-    found = subprocess.run(["dpkg", "--search", f"*/{name}"], check=True, capture_output=True, text=True).stdout
-    return found.partition(":")[0]
+    found = subprocess.run(["dpkg", "--search", f"*/{name}"], check=False, capture_output=True, text=True).stdout
+    lines = [line for line in found.splitlines() if not line.startswith("diversion ")]
+    if not lines:
+        print(f"add_licences.py: {name} is of no package, add its licence before you pass the wheel on", file=sys.stderr)
+        return ""
+    return lines[0].partition(":")[0]
 
 
 def source_of(package: str) -> str:
@@ -25,7 +29,7 @@ def source_of(package: str) -> str:
 def texts(libraries: list[str]) -> dict[str, str]:
     """What each package says, and the whole licences that it refers to."""
     found = {}
-    for package in {package_of(library) for library in libraries}:
+    for package in {package_of(library) for library in libraries} - {""}:
         text = pathlib.Path("/usr/share/doc", package, "copyright").read_text(encoding="utf-8")
         found[package] = f"Debian's source package: {source_of(package)}\n\n{text}"
         for name in re.findall(rf"{COMMON}/([A-Z][\w.-]*\w)", text):

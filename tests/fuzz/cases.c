@@ -44,6 +44,21 @@ void fail_case(const char *format, ...) {
     _exit(1);
 }
 
+void hide_home(void) {
+    static const char *const folders[] = {"HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"};
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+        setenv(folders[i], temporary_directory(), 1);
+}
+
+size_t read_fault_count(const char *path) {
+    size_t count = 0;
+    FILE *file = fopen(path, "r");
+    if (!file || fscanf(file, "%zu", &count) != 1)
+        fail_case("%s: no number of calls or allocations", path);
+    fclose(file);
+    return count;
+}
+
 uint64_t random_bits(random_source *source) {
     uint64_t z = source->state += 0x9e3779b97f4a7c15u; /* splitmix64 */
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
@@ -53,6 +68,11 @@ uint64_t random_bits(random_source *source) {
 
 uint64_t random_below(random_source *source, uint64_t limit) {
     return random_bits(source) % limit;
+}
+
+uint64_t neighbour_of(uint64_t number, random_source *source) {
+    const uint64_t neighbours[] = {number + 1, number - 1, number * 2, number / 2};
+    return neighbours[random_below(source, sizeof neighbours / sizeof *neighbours)];
 }
 
 void draw_tokens(random_source *source, uint32_t vocab_size, int32_t *tokens, size_t count) {

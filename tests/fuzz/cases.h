@@ -42,6 +42,14 @@ bool choose_item(uint64_t seed, const size_t *sizes, size_t count, size_t *list,
 /* Ends the case, and with it the harness, with a message. */
 __attribute__((noreturn, format(printf, 1, 2))) void fail_case(const char *format, ...);
 
+/* ---- Commands with faults ------------------------------------------------------------------------------ */
+
+/* Sets HOME and the XDG folders to the temporary directory: nothing of the user's counts. */
+void hide_home(void);
+
+/* How many calls or allocations a command says in that file that it made. Ends the case without one. */
+size_t read_fault_count(const char *path);
+
 /* ---- Random numbers of a case -------------------------------------------------------------------------- */
 
 typedef struct random_source {
@@ -57,6 +65,9 @@ uint64_t random_below(random_source *source, uint64_t limit);
 static inline bool random_once_in(random_source *source, uint64_t count) {
     return random_below(source, count) == 0;
 }
+
+/* One more, one less, twice or half of the number. */
+uint64_t neighbour_of(uint64_t number, random_source *source);
 
 /* count token ids below vocab_size. */
 void draw_tokens(random_source *source, uint32_t vocab_size, int32_t *tokens, size_t count);

@@ -29,15 +29,6 @@ static command_result run_failing(size_t which, size_t nth) {
     return result;
 }
 
-static size_t read_count(void) {
-    size_t count = 0;
-    FILE *file = fopen(count_file, "r");
-    if (!file || fscanf(file, "%zu", &count) != 1)
-        fail_case("%s: no number of allocations", count_file);
-    fclose(file);
-    return count;
-}
-
 static void count_allocations(void) {
     prepare_commands();
     count_file = temporary_path("allocations");
@@ -46,7 +37,7 @@ static void count_allocations(void) {
         command_result result = run_failing(i, 0);
         if (result.status != SUCCESS)
             fail_case("%s: status %d: %s", name_of_command(i), result.status, result.errors);
-        allocations[i] = read_count();
+        allocations[i] = read_fault_count(count_file);
         expected[i] = result.output;
         free(result.errors);
     }

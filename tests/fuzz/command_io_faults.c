@@ -35,15 +35,6 @@ static command_result run_failing(size_t list, size_t nth) {
     return result;
 }
 
-static size_t read_count(void) {
-    size_t count = 0;
-    FILE *file = fopen(count_file, "r");
-    if (!file || fscanf(file, "%zu", &count) != 1)
-        fail_case("%s: no number of calls", count_file);
-    fclose(file);
-    return count;
-}
-
 /* The second time: the first one makes the program in the cache. */
 static void count_calls(void) {
     prepare_commands();
@@ -54,7 +45,7 @@ static void count_calls(void) {
             command_result result = run_failing(i, 0);
             if (result.status != SUCCESS)
                 fail_case("%s: status %d: %s", name_of_command(i / KINDS), result.status, result.errors);
-            calls[i] = read_count();
+            calls[i] = read_fault_count(count_file);
             free(expected[i / KINDS]);
             expected[i / KINDS] = result.output;
             free(result.errors);

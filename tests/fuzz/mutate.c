@@ -70,19 +70,14 @@ static uint64_t odd_number(uint64_t old, random_source *source) {
     };
     switch (random_below(source, 8)) {
     case 0:
-        return old + 1;
-    case 1:
-        return old - 1;
-    case 2:
-        return old * 2;
-    case 3:
-        return old / 2;
-    case 4:
         return random_below(source, 64);
-    case 5:
+    case 1:
         return random_bits(source);
-    default:
+    case 2:
+    case 3:
         return numbers[random_below(source, sizeof numbers / sizeof *numbers)];
+    default:
+        return neighbour_of(old, source);
     }
 }
 

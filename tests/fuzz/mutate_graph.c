@@ -34,18 +34,9 @@ static int64_t odd_int(int64_t old, random_source *source) {
     static const int64_t numbers[] = {0,  1,  2,   3,   4,   5,   7,    8,    15,    16,       24,
                                       31, 32, 63,  64,  96,  127, 128,  255,  256,   1000,     4096,
                                       -1, 33, 100, 129, 512, 513, 1024, 2048, 65536, INT32_MAX};
-    switch (random_below(source, 6)) {
-    case 0:
-        return old + 1;
-    case 1:
-        return old - 1;
-    case 2:
-        return old * 2;
-    case 3:
-        return old / 2;
-    default:
+    if (random_once_in(source, 3))
         return numbers[random_below(source, sizeof numbers / sizeof *numbers)];
-    }
+    return (int64_t)neighbour_of((uint64_t)old, source);
 }
 
 static double odd_float(double old, random_source *source) {
@@ -100,7 +91,7 @@ static void change_attribute(gb_program *program, random_source *source) {
         attribute->f = odd_float(attribute->f, source);
 }
 
-/* All that an op has, with numbers that fit its neighbours' less and less. */
+/* One that the node leaves to its default, with any number. */
 static void add_attribute(gb_program *program, random_source *source) {
     gb_node *node = any_node(program, source);
     const gb_attribute_key key = (gb_attribute_key)(1 + any_of(GB_ATTRIBUTE_BEFORE, source));

@@ -68,22 +68,13 @@ static command_result pull(size_t kind, size_t nth) {
     return run_command(words, NULL);
 }
 
-static size_t read_count(void) {
-    size_t count = 0;
-    FILE *file = fopen(count_file, "r");
-    if (!file || fscanf(file, "%zu", &count) != 1)
-        fail_case("%s: no number of calls", count_file);
-    fclose(file);
-    return count;
-}
-
 static void count_one(size_t kind) {
     remove_cache();
     unlink(count_file);
     command_result result = pull(kind, 0);
     if (result.status != 0)
         fail_case("status %d: %s", result.status, result.errors);
-    calls[kind] = read_count();
+    calls[kind] = read_fault_count(count_file);
     check_hub_cache(home, true, kinds[kind], 0);
     check_temporaries("a pull");
     free(expected);

@@ -228,15 +228,6 @@ static void fail_something(uint64_t seed, uint64_t *counts) {
 
 /* ---- How many there are -------------------------------------------------------------------------------- */
 
-static size_t read_count(const char *path) {
-    size_t count = 0;
-    FILE *file = fopen(path, "r");
-    if (!file || fscanf(file, "%zu", &count) != 1)
-        fail_case("%s: no number of calls; %s", path, said_by_server());
-    fclose(file);
-    return count;
-}
-
 static void read_expected(faulty_server *s) {
     ask_server(&s->server, requests[1].path, requests[1].body, &given);
     expected[0] = '\0';
@@ -258,14 +249,12 @@ static void count_one(size_t list) {
         ask(&s, i, true, counts);
     check_descriptors(&s, 0);
     check_end(&s);
-    calls[list] = read_count(file);
+    calls[list] = read_fault_count(file);
 }
 
 static void count_all(void) {
-    static const char *const folders[] = {"HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"};
     export_bundled();
-    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
-        setenv(folders[i], temporary_directory(), 1);
+    hide_home();
     setenv("GUMBEL_CALL_COUNT", temporary_path("count"), 1);
     setenv("GUMBEL_ALLOCATION_COUNT", temporary_path("count"), 1);
     for (size_t i = 0; i < LISTS; i++)

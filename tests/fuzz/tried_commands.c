@@ -2,6 +2,7 @@
 #include "tried_commands.h"
 
 #include "bundled.h"
+#include "cases.h"
 #include "support/paths.h"
 #include "support/temporary.h"
 
@@ -76,12 +77,9 @@ const char *name_of_command(size_t which) {
     return commands[which].words[0];
 }
 
-/* Nothing of the user's counts: no settings, no history, no cache. */
 void prepare_commands(void) {
-    static const char *const folders[] = {"HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"};
     export_bundled();
-    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
-        setenv(folders[i], temporary_directory(), 1);
+    hide_home();
     write_text(path_of("$TEXT"), "The sky is blue because the sea is.\n");
     write_text(path_of("$GRAMMAR"), "root ::= [a-z ]+ \".\"\n");
 }
@@ -93,5 +91,6 @@ command_result run_tried(size_t which, const char *program) {
         words[i + 1] = path_of(tried->words[i]);
     unlink(path_of("$SESSION"));
     unlink(path_of("$EXPORTED"));
+    unlink(path_of("$NPY"));
     return run_command(words, input_of(tried));
 }
