@@ -6,7 +6,7 @@
 #ifndef GUMBEL_BACKENDS_CUDA_ATTENTION_ATTENTION_CODE_ROWS_CUH
 #define GUMBEL_BACKENDS_CUDA_ATTENTION_ATTENTION_CODE_ROWS_CUH
 
-#include "backends/cuda/attention/attention_share.cuh"
+#include "backends/cuda/attention/attention_own.cuh"
 #include "backends/cuda/attention/store_codes.cuh"
 #include "backends/cuda/device/tiles.cuh"
 
@@ -57,22 +57,6 @@ struct own_rows {
     uint16_t scales[2][SIZE / GB_CODE_GROUP];
 };
 
-/* The block's last 2 SIZE / 8 threads, whole warps, have some: first those of the key. Few queries are the
- * first warps'. */
-template <unsigned SIZE>
-struct own_place {
-    bool is_there, is_key;
-    unsigned number; /* of the eight elements in their row */
-
-    __device__ own_place() {
-        constexpr unsigned OF_ROW = SIZE / 8, FIRST = SPAN_THREADS - 2 * OF_ROW;
-        static_assert(FIRST % WARP == 0, "a warp has some or none");
-        is_there = threadIdx.x >= FIRST;
-        is_key = threadIdx.x < FIRST + OF_ROW;
-        number = threadIdx.x % OF_ROW;
-    }
-};
-
 /* Where a thread's codes lie in their row, as eight bytes each; whether it has some. */
 template <unsigned FORM>
 __device__ inline unsigned place_of_own(unsigned number) {
@@ -83,26 +67,10 @@ __device__ inline bool has_codes(unsigned number) {
     return FORM == AS_Q8 || number % 4 < 2;
 }
 
-/* The thread's part before it is rounded. */
-struct own_numbers {
-    float of[8];
-};
-
-template <unsigned SIZE>
-__device__ inline own_numbers load_own_numbers(const attention &a, const query_tile &t) {
-    const own_place<SIZE> place;
-    if (!place.is_there)
-        return own_numbers{};
-    const float4 *four = reinterpret_cast<const float4 *>(place.is_key ? a.key : a.value) +
-                         ((t.first * a.keys.heads + t.kv_head) * (SIZE / 8) + place.number) * 2;
-    const float4 first = four[0], second = four[1];
-    return own_numbers{first.x, first.y, first.z, first.w, second.x, second.y, second.z, second.w};
-}
-
-/* Rounds it and stores it there and in the caches. Keys and values are rotated alike, because a warp may have
- * both. */
+/* Rounds the thread's part and stores it there and in the caches. Keys and values are rotated alike, because
+ * a warp may have both. */
 template <unsigned SIZE, unsigned FORM>
-__device__ inline void append_own(const attention &a, const query_tile &t, own_numbers x,
+__device__ inline void append_own(const attention &a, const query_tile &t, eight_numbers x,
                                   own_rows<SIZE, FORM> &own) {
     const own_place<SIZE> place;
     if (!place.is_there)
@@ -176,7 +144,7 @@ struct code_copies {
 
     /* Goes to the next piece, if there is one. */
     __device__ void take_piece() {
-        const piece p = work.take(KEYS);
+        const piece p = work.take();
         at = positions_left{0, 0};
         if (p.first == p.end)
             return;

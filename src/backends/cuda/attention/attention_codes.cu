@@ -127,9 +127,9 @@ __device__ static void attend_piece(const decoding &d, const piece &p, const tea
     positions_left left = positions_of(p, S::KEYS);
     const unsigned queries = count_of(t), place = share.team_with(p.round) * share.across + share.number;
     const bool has_own = d.appends && left.end == p.spans.end;
-    own_numbers own = {};
+    eight_numbers own = {};
     if (has_own) /* on their way while queries are staged */
-        own = load_own_numbers<S::SIZE>(d.a, t);
+        own = load_numbers(find_own<S::SIZE>(d.a, t));
     stage_code_queries<S>(d.a, t, shared.round);
     if (has_own)
         append_own<S::SIZE, S::FORM>(d.a, t, own, shared.own);
@@ -161,9 +161,7 @@ static __global__ void __launch_bounds__(SPAN_THREADS, 2) run_attention_codes(GB
     fetch_parameters(d);
     count_rounds(d.a, S::KEYS, shared.rounds);
     const team_share share = share_of(d.a, shared.rounds);
-    block_work work = {
-        &d.a,     &shared.rounds, share.number, share.first_of(share.team), share.first_of(share.team + 1),
-        d.appends};
+    block_work work(d.a, shared.rounds, share, d.appends);
     code_copies<SIZE, FORM> copies(work);
     if (!d.appends) /* the kernel before this one wrote to the caches */
         wait_for_earlier();
@@ -173,7 +171,7 @@ static __global__ void __launch_bounds__(SPAN_THREADS, 2) run_attention_codes(GB
     if (d.appends)
         wait_for_earlier();
     code_ring<S> ring = {memory, d.stages, 0};
-    for (piece p = work.take(S::KEYS); p.first < p.end; p = work.take(S::KEYS))
+    for (piece p = work.take(); p.first < p.end; p = work.take())
         attend_piece<S>(d, p, share, ring, copies, shared);
     wait_for_copies<0>();
 }

@@ -119,14 +119,16 @@ __device__ inline void stage_code_queries(const attention &a, const query_tile &
                                           code_round<S::SIZE> &shared) {
     constexpr unsigned TIMES = S::SIZE > 256 ? S::SIZE / 256 : 1;
     const unsigned q = threadIdx.x / WARP, lane = threadIdx.x % WARP;
-    float x[TIMES][8] = {}, largest = 0;
+    eight_numbers x[TIMES] = {};
+    float largest = 0;
     if (S::SIZE > 256 || q < count_of(t)) { /* heads of 512 were measured without the branch */
 #pragma unroll
         for (unsigned i = 0; i < TIMES; i++) {
-            load_query<S::SIZE>(a, t, q, i * WARP + lane, x[i]);
+            x[i] = load_numbers(find_query<S::SIZE>(a, t, q, i * WARP + lane));
+            scale_query(a, x[i]);
 #pragma unroll
             for (unsigned e = 0; e < 8; e++)
-                largest = largest_or_nan(largest, fabsf(x[i][e]));
+                largest = largest_or_nan(largest, fabsf(x[i].of[e]));
         }
 #pragma unroll
         for (int distance = WARP / 2; distance > 0; distance /= 2)
@@ -143,7 +145,7 @@ __device__ inline void stage_code_queries(const attention &a, const query_tile &
             const product_place place = place_of_four<S::FORM>(number % 4 * 2 + h);
             if (S::SIZE / 8 >= WARP || number < S::SIZE / 8)
                 reinterpret_cast<uint2 *>(&shared.query[number / 4][q * 4 + place.lane])[place.half] =
-                    split_steps<true>(x[i] + 4 * h, per_step);
+                    split_steps<true>(x[i].of + 4 * h, per_step);
         }
 }
 

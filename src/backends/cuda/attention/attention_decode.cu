@@ -15,10 +15,7 @@ constexpr unsigned MOST_STAGES = 6;
 
 template <unsigned SIZE>
 struct decode_memory {
-    union {
-        round_memory<SIZE> round;
-        sums_memory<SIZE> all; /* when the products are done */
-    };
+    round_memory<SIZE> round;
     factors counted[SPAN_QUERIES]; /* what the next span counts for */
     launch_rounds rounds;
 };
@@ -55,7 +52,7 @@ __device__ static void close_softmax(const decoding &d, const piece &p, unsigned
 }
 
 /* A span's sums are complete. */
-template <unsigned SIZE>
+template <unsigned SIZE, unsigned FORM>
 __device__ static void close_span(const decoding &d, const piece &p, unsigned span, unsigned queries,
                                   unsigned place, progress<SIZE> &at, const decode_memory<SIZE> &shared) {
     if (span == 0 || p.first > 0)
@@ -63,21 +60,21 @@ __device__ static void close_span(const decoding &d, const piece &p, unsigned sp
     else
         add_sums(at.of_all, at.of_span, shared.counted);
     if (is_left(p, span))
-        store_sums<SIZE>(at.of_all, queries, sums_of_part<SIZE>(d.parts, place, span));
+        store_sums<SIZE, FORM>(at.of_all, queries, sums_of_part<SIZE>(d.parts, place, span));
 }
 
 /* A piece's sums are complete. Whether those of all of the token's spans are added up: then they are in
- * shared.all. */
-template <unsigned SIZE>
+ * `all`. */
+template <unsigned SIZE, unsigned FORM>
 __device__ static bool close_piece(const decoding &d, const piece &p, const team_share &share,
                                    unsigned queries, unsigned place, const progress<SIZE> &at,
-                                   decode_memory<SIZE> &shared) {
+                                   sums_memory<SIZE> &all) {
     __syncthreads(); /* the products are done with this memory */
     if (!p.has_all())
-        return gather_last<SIZE>(d, p, share, queries, place, shared.all);
-    store_sums<SIZE>(at.of_all, queries, shared.all.sums[0]);
+        return gather_last<SIZE>(d, p, share, queries, place, all);
+    store_sums<SIZE, FORM>(at.of_all, queries, all.sums[0]);
     if (threadIdx.x % WARP == 0 && threadIdx.x / WARP < queries)
-        shared.all.totals[threadIdx.x / WARP] = at.all;
+        all.totals[threadIdx.x / WARP] = at.all;
     return true;
 }
 
@@ -86,12 +83,12 @@ template <unsigned FORM>
 struct row_stage {
     uint8_t *ring;
     unsigned stages, stage;
+    uint8_t *last; /* the rows that the last products were of */
 
-    __device__ uint8_t *rows() const {
-        return ring + stage * STAGE_BYTES<FORM>;
-    }
-    __device__ void next() {
+    __device__ uint8_t *take() {
+        last = ring + stage * STAGE_BYTES<FORM>;
         stage = stage + 1 < stages ? stage + 1 : 0;
+        return last;
     }
 };
 
@@ -102,53 +99,69 @@ __device__ static void attend_round(row_stage<FORM> &ring, row_copies<SIZE, FORM
                                     const eight<FORM> &elements, unsigned own, unsigned count,
                                     unsigned queries, softmax &so_far, lane_sums<SIZE> &sums,
                                     round_memory<SIZE> &shared, Close close) {
-    lane_keys<FORM> keys;
     const bool has_own = own != NO_POSITION;
+    uint8_t *keys = ring.take(), *values = ring.take();
     wait_for_rows(ring.stages - 2);
     if (has_own)
-        __syncthreads(); /* others have copied zeros there */
-    if (has_own && has_own_key<SIZE>())
-        store_own<SIZE, FORM>(ring.rows(), own, true, elements);
+        store_own<SIZE, FORM>(keys, own, true, elements);
     __syncthreads();
-    load_keys<SIZE, FORM>(ring.rows(), keys);
-    score<SIZE, FORM>(keys, shared);
+    score<SIZE, FORM>(keys, count, shared);
     __syncthreads();
 #pragma unroll 1
     for (unsigned i = 0; i < 2; i++) /* where these keys and the last round's values were */
         copies.begin_next(ring.ring, ring.stages);
-    ring.next();
     if (threadIdx.x / WARP < queries) {
         weigh<SIZE>(shared, count, so_far);
         close(so_far);
     }
     wait_for_rows(ring.stages - 1);
     if (has_own)
-        __syncthreads();
-    if (has_own && has_own_value<SIZE>())
-        store_own<SIZE, FORM>(ring.rows(), own, false, elements);
+        store_own<SIZE, FORM>(values, own, false, elements);
     __syncthreads();
-    add_values<SIZE, FORM>(ring.rows(), shared, sums);
-    ring.next();
+    add_values<SIZE, FORM>(values, shared, sums);
 }
 
-/* Goes through a piece, whose rows are on their way. */
-template <unsigned SIZE, unsigned FORM>
+/* What a thread has of a piece's inputs, the next one's on their way while it goes through a piece. */
+template <unsigned SIZE>
+struct piece_inputs {
+    const float *first_query, *first_own; /* of token 0; NULL: the thread has none */
+    unsigned query_stride, own_stride;    /* from a token to the next one */
+    lane_query<SIZE> query;
+    eight_numbers own; /* of the token's key or value */
+
+    __device__ piece_inputs(const decoding &d, const query_tile &t)
+        : first_query(find_query<SIZE>(d.a, t, threadIdx.x / WARP, threadIdx.x % WARP)),
+          first_own(d.appends ? find_own<SIZE>(d.a, t) : nullptr),
+          query_stride((unsigned)(d.a.heads * d.a.head_size)), own_stride((unsigned)d.a.keys.heads * SIZE),
+          query(), own() {}
+
+    __device__ void load(const piece &p) {
+        const float *of_token = first_query + (size_t)p.token * query_stride;
+        for (unsigned i = 0; i < lane_query<SIZE>::EIGHTS; i++)
+            query.of[i] = load_numbers(first_query ? of_token + i * WARP * 8 : nullptr);
+        if (first_own && p.end == p.spans.count)
+            own = load_numbers(first_own + (size_t)p.token * own_stride);
+    }
+};
+
+/* Goes through a piece, whose rows are on their way. t: its queries; meanwhile: done when its inputs are used
+ * up. */
+template <unsigned SIZE, unsigned FORM, typename Meanwhile>
 __device__ static void attend_piece(const decoding &d, const piece &p, const team_share &share,
+                                    const query_tile &t, const piece_inputs<SIZE> &inputs,
                                     row_stage<FORM> &ring, row_copies<SIZE, FORM> &copies,
-                                    decode_memory<SIZE> &shared) {
+                                    decode_memory<SIZE> &shared, Meanwhile meanwhile) {
     constexpr unsigned KEYS = decode_shape<SIZE>::KEYS;
-    query_tile t = heads_of(d.a, share.number);
-    t.first = p.token;
-    t.end = t.first + 1;
     positions_left left = positions_of(p, KEYS);
-    const unsigned queries = count_of(t), place = share.team_with(p.round) * share.across + share.number;
+    const unsigned queries = count_of(t),
+                   place = p.has_all() ? 0 : share.team_with(p.round) * share.across + share.number;
     const bool has_own = d.appends && left.end == p.spans.end;
-    eight<FORM> own = {};
+    const eight<FORM> own = as_cached<FORM>(inputs.own);
+    if (threadIdx.x / WARP < queries) /* of others there are zeros */
+        stage_query<SIZE>(d.a, inputs.query, shared.round);
     if (has_own)
-        own = load_own<SIZE, FORM>(d.a, t);
-    stage_queries<SIZE>(d.a, t, shared.round);
-    if (has_own)
-        append_own<SIZE, FORM>(d.a, t, own);
+        append_own<SIZE, FORM>(d.a, t, left.end - 1, own);
+    meanwhile();
     progress<SIZE> at = {};
     for (unsigned span = p.first; span < p.end; span++) {
         const unsigned after = left.j + p.spans.size * KEYS, end = after < left.end ? after : left.end;
@@ -163,11 +176,13 @@ __device__ static void attend_piece(const decoding &d, const piece &p, const tea
                                              close_softmax<SIZE>(d, p, span, complete, place, at, shared);
                                      });
         }
-        close_span<SIZE>(d, p, span, queries, place, at, shared);
+        close_span<SIZE, FORM>(d, p, span, queries, place, at, shared);
     }
-    if (close_piece<SIZE>(d, p, share, queries, place, at, shared))
-        finish<SIZE>(d, t, shared.all);
-    __syncthreads();
+    /* Where the last values were: what the ring copies there waits for the next piece's scores. */
+    auto &all = *reinterpret_cast<sums_memory<SIZE> *>(ring.last);
+    static_assert(sizeof all <= STAGE_BYTES<FORM>, "a stage has the sums");
+    if (close_piece<SIZE, FORM>(d, p, share, queries, place, at, all))
+        finish<SIZE>(d, t, all);
 }
 
 /* ---- The kernel ---------------------------------------------------------------------------------------- */
@@ -181,9 +196,7 @@ static __global__ void __launch_bounds__(SPAN_THREADS, 1) run_attention_decode(G
     fetch_parameters(d);
     count_rounds(d.a, decode_shape<SIZE>::KEYS, shared.rounds);
     const team_share share = share_of(d.a, shared.rounds);
-    block_work work = {
-        &d.a,     &shared.rounds, share.number, share.first_of(share.team), share.first_of(share.team + 1),
-        d.appends};
+    block_work work(d.a, shared.rounds, share, d.appends);
     row_copies<SIZE, FORM> copies(work);
     if (!d.appends) /* the kernel before this one wrote to the caches */
         wait_for_earlier();
@@ -192,10 +205,23 @@ static __global__ void __launch_bounds__(SPAN_THREADS, 1) run_attention_decode(G
         copies.begin_next(memory, d.stages);
     if (d.appends)
         wait_for_earlier();
-    row_stage<FORM> ring = {memory, d.stages, 0};
-    for (piece p = work.take(decode_shape<SIZE>::KEYS); p.first < p.end;
-         p = work.take(decode_shape<SIZE>::KEYS))
-        attend_piece<SIZE, FORM>(d, p, share, ring, copies, shared);
+    row_stage<FORM> ring = {memory, d.stages, 0, memory};
+    query_tile t = heads_of(d.a, share.number);
+    t.end = 1;
+    piece_inputs<SIZE> inputs(d, t);
+    stage_query<SIZE>(d.a, inputs.query, shared.round); /* zeros */
+    piece p = work.take(), next = {};
+    if (p.first < p.end)
+        inputs.load(p);
+    for (; p.first < p.end; p = next) {
+        t.first = p.token;
+        t.end = t.first + 1;
+        attend_piece<SIZE, FORM>(d, p, share, t, inputs, ring, copies, shared, [&] {
+            next = work.take();
+            if (next.first < next.end)
+                inputs.load(next);
+        });
+    }
     wait_for_rows(0);
 }
 

@@ -69,44 +69,43 @@ __device__ inline void split_eight(const float x[8], uint32_t words[SPLITS][4]) 
     }
 }
 
-/* Eight elements of the tile's query number q, from element 8 `number` on, scaled, and rotated as the keys
- * are; zeros where there is none. A warp has one query. */
+/* Where eight elements are of the tile's query number q, from element 8 `number` on; NULL where there is
+ * none. */
 template <unsigned SIZE>
-__device__ inline void load_query(const attention &a, const query_tile &t, unsigned q, unsigned number,
-                                  float x[8]) {
-    const bool is_there = SIZE / 8 >= WARP || number < SIZE / 8;
-#pragma unroll
-    for (unsigned i = 0; i < 8; i++)
-        x[i] = 0;
-    if (q < count_of(t) && is_there && is_own_half(a, t.head + q, number * 8)) {
-        const float4 *from =
-            reinterpret_cast<const float4 *>(a.query + place_of_element(a, t.first, t.head + q, number * 8));
-        const float4 four[2] = {from[0], from[1]};
-        const float loaded[8] = {four[0].x, four[0].y, four[0].z, four[0].w,
-                                 four[1].x, four[1].y, four[1].z, four[1].w};
-#pragma unroll
-        for (unsigned i = 0; i < 8; i++)
-            x[i] = loaded[i];
-    }
-    rotate_eight(x, a.keys.rotation);
+__device__ inline const float *find_query(const attention &a, const query_tile &t, unsigned q,
+                                          unsigned number) {
+    const bool is_there =
+        q < count_of(t) && (SIZE / 8 >= WARP || number < SIZE / 8) && is_own_half(a, t.head + q, number * 8);
+    return is_there ? a.query + place_of_element(a, t.first, t.head + q, number * 8) : nullptr;
+}
+
+/* They scaled, and rotated as the keys are. A warp has one query. */
+__device__ inline void scale_query(const attention &a, eight_numbers &x) {
+    rotate_eight(x.of, a.keys.rotation);
     const float scale = a.scale * LOG2_E; /* weights are powers of 2 */
 #pragma unroll
     for (unsigned i = 0; i < 8; i++)
-        x[i] *= scale;
+        x.of[i] *= scale;
 }
+
+/* A lane's elements of its warp's query. */
+template <unsigned SIZE>
+struct lane_query {
+    static constexpr unsigned EIGHTS = SIZE / 8 > WARP ? SIZE / 8 / WARP : 1;
+    eight_numbers of[EIGHTS];
+};
 
 /* The queries as the second matrix of multiply_add: lane l has of query l / 4 elements 8 (l mod 4) .. of each
  * unit of 32. */
 template <unsigned SIZE>
-__device__ inline void stage_queries(const attention &a, const query_tile &t, round_memory<SIZE> &shared) {
+__device__ inline void stage_query(const attention &a, lane_query<SIZE> query, round_memory<SIZE> &shared) {
     const unsigned q = threadIdx.x / WARP;
 #pragma unroll
-    for (unsigned first = 0; first < SIZE / 8; first += WARP) {
-        const unsigned number = first + threadIdx.x % WARP;
-        float x[8];
-        load_query<SIZE>(a, t, q, number, x);
+    for (unsigned i = 0; i < lane_query<SIZE>::EIGHTS; i++) {
+        const unsigned number = i * WARP + threadIdx.x % WARP;
+        scale_query(a, query.of[i]);
         uint32_t words[SPLITS][4];
-        split_eight(x, words);
+        split_eight(query.of[i].of, words);
 #pragma unroll
         for (unsigned s = 0; s < SPLITS; s++)
             if (SIZE / 8 >= WARP || number < SIZE / 8)
@@ -162,11 +161,16 @@ __device__ inline void score_unit(const eight<FORM> keys[2], const uint4 (*query
     }
 }
 
-/* What the warp's part of the keys gives to the scores of its 16 keys. */
+/* What the warp's part of a round's keys gives to the scores of its 16 keys; of keys from `count` on there
+ * are none. */
 template <unsigned SIZE, unsigned FORM>
-__device__ inline void score(const lane_keys<FORM> &keys, round_memory<SIZE> &shared) {
+__device__ inline void score(const uint8_t *rows, unsigned count, round_memory<SIZE> &shared) {
     const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     const unsigned depth = warp / decode_shape<SIZE>::KEY_TILES, tile = warp % decode_shape<SIZE>::KEY_TILES;
+    if (tile * 16 >= count)
+        return;
+    lane_keys<FORM> keys;
+    load_keys<SIZE, FORM>(rows, keys);
     float sums[SPLITS][4] = {};
 #pragma unroll
     for (unsigned u = 0; u < 4; u++)
@@ -212,33 +216,62 @@ __device__ inline void weigh(round_memory<SIZE> &shared, unsigned count, softmax
         shared.correction[q] = correction;
 }
 
-/* Elements 2 i and 2 i + 1 of four keys as the tensor cores' first matrix. */
-template <unsigned SIZE, unsigned FORM>
-__device__ inline void take_values(const lane_value<SIZE, FORM> values[4], unsigned i,
-                                   uint32_t to[TERMS_OF<FORM>][4]) {
-#pragma unroll
-    for (unsigned k = 0; k < 4; k += 2) {
-        if constexpr (FORM == AS_TWO_TERMS) {
-#pragma unroll
-            for (unsigned e = 0; e < 2; e++) {
-                const float low = gb_float_from_bits(values[k].words[2 * i + e]),
-                            high = gb_float_from_bits(values[k + 1].words[2 * i + e]);
-                to[0][k + e] = pack_bf16(low, high);
-                to[1][k + e] = pack_rest(to[0][k + e], low, high);
-            }
-        } else {
-            const uint32_t first = values[k].words[i], second = values[k + 1].words[i];
-            to[0][k] = (first & 0xffff) | second << 16;
-            to[0][k + 1] = first >> 16 | (second & 0xffff0000);
-        }
-    }
-}
-
-/* A thread's sums of values. In y[i] are element 2 i of its lane's and of queries 2 (lane mod 4) and the
- * next, and the same of the element after it. */
+/* A thread's sums of values: in y[i] those of an element and of queries 2 (lane mod 4) and the next, then the
+ * same of a second element. */
 template <unsigned SIZE>
 struct lane_sums {
     float y[decode_shape<SIZE>::VALUE_TILES][4];
+};
+
+/* The elements of y[i]: of bfloat16 as load_matrices gives them, otherwise neighbours of one load. */
+template <unsigned SIZE, unsigned FORM>
+__device__ inline unsigned element_of_sums(unsigned i, bool is_second) {
+    using shape = decode_shape<SIZE>;
+    const unsigned first = threadIdx.x / WARP * shape::OF_WARP, column = threadIdx.x % WARP / 4;
+    return FORM == AS_TWO_TERMS ? first + column * shape::OF_LANE + 2 * i + is_second
+                                : first + 16 * i + column + 8 * is_second;
+}
+
+/* Values of 16 keys as the tensor cores' first matrix: elements by keys, which a lane has four of. */
+template <unsigned SIZE, unsigned FORM>
+struct value_tiles {
+    using shape = decode_shape<SIZE>;
+
+    uint32_t of[shape::VALUE_TILES][TERMS_OF<FORM>][4];
+
+    /* Those of keys 4 (lane mod 4) .., of `key` and behind. */
+    __device__ void load(const uint8_t *rows, unsigned key) {
+        if constexpr (FORM == AS_TWO_TERMS)
+            load_two_terms(rows, key + threadIdx.x % 4 * 4);
+        else
+            load_bf16(rows, key);
+    }
+
+    __device__ void load_two_terms(const uint8_t *rows, unsigned key) {
+        lane_value<SIZE> values[4];
+#pragma unroll
+        for (unsigned k = 0; k < 4; k++)
+            values[k] = load_value<SIZE>(rows, key + k);
+#pragma unroll
+        for (unsigned n = 0; n < shape::VALUE_TILES * 4; n++) {
+            const unsigned i = n / 4, k = n % 4 / 2 * 2, e = n % 2;
+            const float low = gb_float_from_bits(values[k].words[2 * i + e]),
+                        high = gb_float_from_bits(values[k + 1].words[2 * i + e]);
+            of[i][0][k + e] = pack_bf16(low, high);
+            of[i][1][k + e] = pack_rest(of[i][0][k + e], low, high);
+        }
+    }
+
+    /* A lane names a row of its eight elements: of the keys that weights lie beside, two by two. */
+    __device__ void load_bf16(const uint8_t *rows, unsigned key) {
+        const unsigned lane = threadIdx.x % WARP, row = lane % 8 / 2 * 4 + lane % 2 + lane / 16 * 2;
+        const unsigned eighth = threadIdx.x / WARP * (shape::OF_WARP / 8) + lane / 8 % 2;
+        const unsigned place = place_in_row<SIZE, AS_BF16>(row, eighth, false);
+#pragma unroll
+        for (unsigned i = 0; i < shape::VALUE_TILES; i++)
+            load_matrices<true>(of[i][0], reinterpret_cast<const uint16_t *>(
+                                              rows + key * STAGED_BYTES<SIZE, AS_BF16> + (place ^ i * 32)));
+    }
 };
 
 /* sums = correction * sums + weights * values, of the warp's elements. rows: of the round's values. */
@@ -256,25 +289,19 @@ __device__ inline void add_values(const uint8_t *rows, const round_memory<SIZE> 
             sums.y[i][c] *= corrections[c % 2];
 #pragma unroll
     for (unsigned key = 0; key < shape::KEYS; key += 16) {
-        const unsigned of_lane = key + lane % 4 * 4;
-        lane_value<SIZE, FORM> values[4];
+        value_tiles<SIZE, FORM> values;
         uint2 weights[SPLITS];
-#pragma unroll
-        for (unsigned i = 0; i < 4; i++)
-            values[i] = load_value<SIZE, FORM>(rows, of_lane + i);
+        values.load(rows, key);
 #pragma unroll
         for (unsigned s = 0; s < SPLITS; s++)
-            weights[s] = *reinterpret_cast<const uint2 *>(shared.weights(s, lane / 4) + of_lane);
+            weights[s] = *reinterpret_cast<const uint2 *>(shared.weights(s, lane / 4) + key + lane % 4 * 4);
 #pragma unroll
-        for (unsigned i = 0; i < shape::VALUE_TILES; i++) {
-            uint32_t pairs[TERMS][4];
-            take_values<SIZE, FORM>(values, i, pairs);
+        for (unsigned i = 0; i < shape::VALUE_TILES; i++)
 #pragma unroll
             for (unsigned s = 0; s < SPLITS; s++)
 #pragma unroll
                 for (unsigned term = 0; term < TERMS && s + term < SPLITS; term++)
-                    multiply_add(sums.y[i], pairs[term], weights[s].x, weights[s].y);
-        }
+                    multiply_add(sums.y[i], values.of[i][term], weights[s].x, weights[s].y);
     }
 }
 

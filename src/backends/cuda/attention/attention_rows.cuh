@@ -7,7 +7,7 @@
 #ifndef GUMBEL_BACKENDS_CUDA_ATTENTION_ATTENTION_ROWS_CUH
 #define GUMBEL_BACKENDS_CUDA_ATTENTION_ATTENTION_ROWS_CUH
 
-#include "backends/cuda/attention/attention_share.cuh"
+#include "backends/cuda/attention/attention_own.cuh"
 #include "backends/cuda/device/tiles.cuh"
 #include "backends/cuda/gemm/prepared.cuh"
 
@@ -36,10 +36,10 @@ struct lane_keys {
     eight<FORM> of[4][2];
 };
 
-/* A lane's elements of a value: two bfloat16 are a word. */
-template <unsigned SIZE, unsigned FORM>
+/* A lane's elements of a value in float32. */
+template <unsigned SIZE>
 struct lane_value {
-    uint32_t words[decode_shape<SIZE>::OF_LANE / 2 * FORM];
+    uint32_t words[decode_shape<SIZE>::OF_LANE];
 };
 
 /* Of a key or value in a stage. */
@@ -54,17 +54,17 @@ constexpr unsigned STAGE_BYTES = STAGED_BYTES<16 * SPAN_WARPS * 128, FORM>;
 
 /* What the numbers of 16 bytes of a row are changed by, bit by bit, so that lanes that read keys, or values,
  * side by side find them in different banks. Each bit is one of the row's number. */
-template <unsigned SIZE, unsigned FORM>
+template <unsigned FORM>
 __device__ constexpr unsigned swizzle_of(unsigned row, bool are_keys) {
     if (FORM == AS_TWO_TERMS)
         return are_keys ? row % 2 : row / 4 % 2 + row / 8 % 2 * 4;
-    return are_keys ? row % 2 * 4 : row / 4 % 4 * 2;
+    return are_keys ? row % 2 * 4 : row % 2 + row / 4 % 4 * 2;
 }
 
 /* Where 16 bytes of a row lie. */
 template <unsigned SIZE, unsigned FORM>
 __device__ inline unsigned place_in_row(unsigned row, unsigned at, bool are_keys) {
-    return row * STAGED_BYTES<SIZE, FORM> + (at ^ swizzle_of<SIZE, FORM>(row, are_keys)) * 16;
+    return row * STAGED_BYTES<SIZE, FORM> + (at ^ swizzle_of<FORM>(row, are_keys)) * 16;
 }
 
 /* Eight elements of a key: number `at` of them. */
@@ -88,58 +88,40 @@ __device__ inline void store_eight(uint8_t *rows, unsigned row, unsigned at, boo
             stored.words[i];
 }
 
-/* BYTES of a row from byte `at` on, which one load takes. */
-template <unsigned SIZE, unsigned FORM, unsigned BYTES>
+/* BYTES of a value from byte `at` on, which one load takes. */
+template <unsigned SIZE, unsigned BYTES>
 __device__ inline void load_bytes(const uint8_t *rows, unsigned row, unsigned at, uint32_t *to) {
-    const uint8_t *from = rows + place_in_row<SIZE, FORM>(row, at / 16, false) + at % 16;
+    const uint8_t *from = rows + place_in_row<SIZE, AS_TWO_TERMS>(row, at / 16, false) + at % 16;
     if constexpr (BYTES == 16) {
         const uint4 four = *reinterpret_cast<const uint4 *>(from);
         to[0] = four.x;
         to[1] = four.y;
         to[2] = four.z;
         to[3] = four.w;
-    } else if constexpr (BYTES == 8) {
+    } else {
         const uint2 two = *reinterpret_cast<const uint2 *>(from);
         to[0] = two.x;
         to[1] = two.y;
-    } else {
-        to[0] = *reinterpret_cast<const uint32_t *>(from);
     }
 }
 
 /* A lane's elements of a value. */
-template <unsigned SIZE, unsigned FORM>
-__device__ inline lane_value<SIZE, FORM> load_value(const uint8_t *rows, unsigned row) {
-    lane_value<SIZE, FORM> value;
+template <unsigned SIZE>
+__device__ inline lane_value<SIZE> load_value(const uint8_t *rows, unsigned row) {
+    lane_value<SIZE> value;
     constexpr unsigned BYTES = sizeof value, PIECE = BYTES < 16 ? BYTES : 16;
 #pragma unroll
     for (unsigned i = 0; i < BYTES / PIECE; i++)
-        load_bytes<SIZE, FORM, PIECE>(rows, row, threadIdx.x / 4 * BYTES + i * PIECE,
-                                      &value.words[i * PIECE / 4]);
+        load_bytes<SIZE, PIECE>(rows, row, threadIdx.x / 4 * BYTES + i * PIECE, &value.words[i * PIECE / 4]);
     return value;
 }
 
 /* ---- The token's own row ------------------------------------------------------------------------------- */
 
-template <unsigned SIZE>
-__device__ inline bool has_own_key() {
-    return threadIdx.x < SIZE / 8;
-}
-
-template <unsigned SIZE>
-__device__ inline bool has_own_value() {
-    return threadIdx.x >= SIZE / 8 && threadIdx.x < 2 * SIZE / 8;
-}
-
-/* Number of the thread's eight elements in its row. */
-template <unsigned SIZE>
-__device__ inline unsigned own_number() {
-    return threadIdx.x % (SIZE / 8);
-}
-
 /* As the caches have them. */
 template <unsigned FORM>
-__device__ inline eight<FORM> as_cached(const float x[8]) {
+__device__ inline eight<FORM> as_cached(const eight_numbers &of) {
+    const float(&x)[8] = of.of;
     eight<FORM> own = {};
     if constexpr (FORM == AS_TWO_TERMS) {
         for (unsigned i = 0; i < 2; i++)
@@ -152,34 +134,26 @@ __device__ inline eight<FORM> as_cached(const float x[8]) {
     return own;
 }
 
-/* A thread's eight elements of the token's own key or value; zeros in threads that have none. */
-template <unsigned SIZE, unsigned FORM>
-__device__ inline eight<FORM> load_own(const attention &a, const query_tile &t) {
-    if (threadIdx.x >= 2 * SIZE / 8)
-        return eight<FORM>{};
-    const float4 *four = reinterpret_cast<const float4 *>(has_own_key<SIZE>() ? a.key : a.value) +
-                         ((t.first * a.keys.heads + t.kv_head) * (SIZE / 8) + own_number<SIZE>()) * 2;
-    const float4 first = four[0], second = four[1];
-    const float x[8] = {first.x, first.y, first.z, first.w, second.x, second.y, second.z, second.w};
-    return as_cached<FORM>(x);
-}
-
 /* They go to the caches, */
 template <unsigned SIZE, unsigned FORM>
-__device__ inline void append_own(const attention &a, const query_tile &t, const eight<FORM> &own) {
-    if (threadIdx.x >= 2 * SIZE / 8)
+__device__ inline void append_own(const attention &a, const query_tile &t, unsigned position,
+                                  const eight<FORM> &own) {
+    const own_place<SIZE> place;
+    if (!place.is_there)
         return;
-    const cache &c = has_own_key<SIZE>() ? a.keys : a.values;
-    const size_t row = (size_t)a.positions[t.first] % c.capacity;
+    const cache &c = place.is_key ? a.keys : a.values;
+    const unsigned row = position % (unsigned)c.capacity;
     uint8_t *head = c.data + (size_t)a.slots[t.first] * c.slot_bytes + row * row_bytes(c) +
                     t.kv_head * STAGED_BYTES<SIZE, FORM>;
-    reinterpret_cast<eight<FORM> *>(head)[own_number<SIZE>()] = own;
+    reinterpret_cast<eight<FORM> *>(head)[place.number] = own;
 }
 
-/* and to a stage's row. */
+/* and to a stage's row, by the threads that have the key, or the value. */
 template <unsigned SIZE, unsigned FORM>
 __device__ inline void store_own(uint8_t *rows, unsigned row, bool is_key, const eight<FORM> &own) {
-    store_eight<SIZE, FORM>(rows, row, own_number<SIZE>(), is_key, own);
+    const own_place<SIZE> place;
+    if (place.is_there && place.is_key == is_key)
+        store_eight<SIZE, FORM>(rows, row, place.number, is_key, own);
 }
 
 /* ---- The ring ------------------------------------------------------------------------------------------ */
@@ -210,7 +184,7 @@ struct row_copies {
 
     /* Goes to the next piece, if there is one. */
     __device__ void take_piece() {
-        const piece p = work.take(decode_shape<SIZE>::KEYS);
+        const piece p = work.take();
         at = positions_left{0, 0};
         if (p.first == p.end)
             return;
@@ -226,67 +200,66 @@ struct row_copies {
 
     /* Begins the next copies, to the next stage of so many. */
     __device__ void begin_next(uint8_t *ring, unsigned stages) {
+        uint8_t *to = ring + stage * STAGE_BYTES<FORM>;
         if (at.j < at.end) {
-            copy_rows(are_values ? values : keys, ring + stage * STAGE_BYTES<FORM>);
-            if (are_values)
+            if (are_values) {
+                copy_rows<false>(values, to);
                 next_round();
+            } else {
+                copy_rows<true>(keys, to);
+            }
             are_values = !are_values;
         }
         commit_copies();
         stage = stage + 1 < stages ? stage + 1 : 0;
     }
 
+    template <bool ARE_KEYS>
     __device__ void copy_rows(const uint8_t *head, uint8_t *to) const {
         constexpr unsigned KEYS = decode_shape<SIZE>::KEYS;
-        if (row + KEYS > work.a->keys.capacity || at.j + KEYS > at.end)
-            copy_some(head, to);
-        else if (at.j + KEYS > own)
-            copy_whole_round<true>(head + (size_t)row * stride, to);
+        if (row + KEYS > (unsigned)work.a->keys.capacity)
+            copy_around_end<ARE_KEYS>(head, to);
+        else if (at.j + KEYS > at.end || at.j + KEYS > own)
+            copy_round<ARE_KEYS, false>(head + (size_t)row * stride, to);
         else
-            copy_whole_round<false>(head + (size_t)row * stride, to);
+            copy_round<ARE_KEYS, true>(head + (size_t)row * stride, to);
     }
 
     /* A thread's bytes of one of its rows: as many rows are copied at a time. */
     static constexpr unsigned IN_ROW = STAGED_BYTES<SIZE, FORM> / 16, AT_ONCE = SPAN_THREADS / IN_ROW;
 
     /* Where in a stage the thread's bytes lie of its row number i. */
+    template <bool ARE_KEYS>
     __device__ unsigned place_of(unsigned i) const {
-        const unsigned swizzle = are_values ? swizzle_of<SIZE, FORM>(i * AT_ONCE, false)
-                                            : swizzle_of<SIZE, FORM>(i * AT_ONCE, true);
-        return i * AT_ONCE * STAGED_BYTES<SIZE, FORM> + ((are_values ? of_value : of_key) ^ swizzle * 16);
+        return i * AT_ONCE * STAGED_BYTES<SIZE, FORM> +
+               ((ARE_KEYS ? of_key : of_value) ^ swizzle_of<FORM>(i * AT_ONCE, ARE_KEYS) * 16);
     }
 
-    /* HAS_OWN: the token's own row is in the round. */
-    template <bool HAS_OWN>
-    __device__ void copy_whole_round(const uint8_t *rows, uint8_t *to) const {
+    /* IS_WHOLE: the caches have all of the round's rows. Else those past the end are zeros, and the token's
+     * own one is left to store_own. */
+    template <bool ARE_KEYS, bool IS_WHOLE>
+    __device__ void copy_round(const uint8_t *rows, uint8_t *to) const {
         const uint8_t *from = rows + mine;
-        const unsigned left_out = own - at.j - threadIdx.x / IN_ROW;
+        const unsigned first = at.j + threadIdx.x / IN_ROW;
 #pragma unroll
         for (unsigned i = 0; i < decode_shape<SIZE>::KEYS / AT_ONCE; i++) {
-            copy_16(to + place_of(i), from, !HAS_OWN || left_out != i * AT_ONCE);
+            if (IS_WHOLE || first + i * AT_ONCE != own)
+                copy_16(to + place_of<ARE_KEYS>(i), from, IS_WHOLE || first + i * AT_ONCE < at.end);
             from += AT_ONCE * stride;
         }
     }
 
-    /* Whether the round's key is one that is copied: rows past the end are zeros, and so is the token's own
-     * one, over which store_own puts it. */
-    __device__ bool is_copied(unsigned key) const {
-        return at.j + key < at.end && at.j + key != own;
-    }
-
-    /* Where a round's first row would lie whose key `key` is at its place, around the end of a ring. */
-    __device__ const uint8_t *rows_for(unsigned key, const uint8_t *head) const {
+    /* The same where rows go on at the begin of the cache. */
+    template <bool ARE_KEYS>
+    __device__ void copy_around_end(const uint8_t *head, uint8_t *to) const {
         const unsigned capacity = (unsigned)work.a->keys.capacity;
-        const int first = (int)(row + key < capacity ? row : row - capacity);
-        return head + (is_copied(key) ? first : -(int)key) * (long long)stride;
-    }
-
-    __device__ void copy_some(const uint8_t *head, uint8_t *to) const {
 #pragma unroll 1
         for (unsigned i = 0; i < decode_shape<SIZE>::KEYS / AT_ONCE; i++) {
             const unsigned key = threadIdx.x / IN_ROW + i * AT_ONCE;
-            copy_16(to + place_of(i), rows_for(key, head) + mine + i * AT_ONCE * (size_t)stride,
-                    is_copied(key));
+            const int begin = (int)(row + key < capacity ? row : row - capacity);
+            const uint8_t *from = head + begin * (long long)stride + mine;
+            if (at.j + key != own)
+                copy_16(to + place_of<ARE_KEYS>(i), from + i * AT_ONCE * (size_t)stride, at.j + key < at.end);
         }
     }
 
@@ -301,8 +274,13 @@ struct row_copies {
     }
 };
 
-/* Waits for the thread's copies but the last `left` calls of begin_next. */
+/* Waits for the thread's copies but the last `left` calls of begin_next: of bfloat16 rows 4 or 5, where
+ * there is memory. */
 __device__ inline void wait_for_rows(unsigned left) {
+    if (left == 4)
+        return wait_for_copies<4>();
+    if (left == 5)
+        return wait_for_copies<5>();
     switch (left) {
     case 0:
         return wait_for_copies<0>();
@@ -310,12 +288,8 @@ __device__ inline void wait_for_rows(unsigned left) {
         return wait_for_copies<1>();
     case 2:
         return wait_for_copies<2>();
-    case 3:
-        return wait_for_copies<3>();
-    case 4:
-        return wait_for_copies<4>();
     default:
-        return wait_for_copies<5>();
+        return wait_for_copies<3>();
     }
 }
 

@@ -14,9 +14,10 @@ namespace gb_cuda {
 constexpr unsigned SPAN_THREADS = 256, SPAN_WARPS = SPAN_THREADS / WARP;
 constexpr unsigned MOST_SPANS = WARP; /* of a token: a lane has one when they are added up */
 
-/* How many parts of a size there are, the last one maybe smaller. */
+/* How many parts of a size there are, the last one maybe smaller. Spans are of one round as a rule, and a
+ * division takes long. */
 __device__ inline unsigned parts_of(unsigned count, unsigned size) {
-    return (count + size - 1) / size;
+    return size == 1 ? count : (count + size - 1) / size;
 }
 
 /* A token's positions: spans of whole rounds, but for the last one. */
@@ -26,25 +27,29 @@ struct token_spans {
     unsigned count;
 };
 
-/* The spans of a token at that position; keys: of a round. */
-__device__ inline token_spans spans_of(const attention &a, unsigned position, unsigned keys) {
-    const unsigned first = (unsigned)first_read(a, position);
-    const unsigned rounds = parts_of(position + 1 - first, keys), size = parts_of(rounds, MOST_SPANS);
-    return token_spans{first, position + 1, rounds, size, parts_of(rounds, size)};
-}
-
 /* The tokens of a launch, up to SPAN_THREADS, in shared memory. */
 struct launch_rounds {
-    unsigned before[SPAN_THREADS + 1]; /* of a kv head before each token */
+    unsigned first[SPAN_THREADS], end[SPAN_THREADS]; /* positions that each reads */
+    unsigned before[SPAN_THREADS + 1];               /* rounds of a kv head before each */
     unsigned of_warp[SPAN_WARPS];
+
+    __device__ token_spans spans_of(unsigned token) const {
+        const unsigned rounds = before[token + 1] - before[token], size = parts_of(rounds, MOST_SPANS);
+        return token_spans{first[token], end[token], rounds, size, parts_of(rounds, size)};
+    }
 };
 
 /* Fills them in. All threads of the block call it, and may read them behind it. */
 __device__ inline void count_rounds(const attention &a, unsigned keys, launch_rounds &rounds) {
     const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     unsigned sum = 0;
-    if (threadIdx.x < a.tokens)
-        sum = spans_of(a, (unsigned)a.positions[threadIdx.x], keys).rounds;
+    if (threadIdx.x < a.tokens) {
+        const unsigned position = (unsigned)a.positions[threadIdx.x],
+                       first = (unsigned)first_read(a, position);
+        rounds.first[threadIdx.x] = first;
+        rounds.end[threadIdx.x] = position + 1;
+        sum = parts_of(position + 1 - first, keys);
+    }
 #pragma unroll
     for (unsigned distance = 1; distance < WARP; distance *= 2) {
         const unsigned before = __shfl_up_sync(0xffffffffu, sum, distance);
@@ -108,38 +113,31 @@ __device__ inline team_share share_of(const attention &a, const launch_rounds &r
     return team_share{across, blockIdx.x / across, blockIdx.x % across, all / teams, all % teams};
 }
 
-/* The first piece with spans of a kv head's rounds begin .. end - 1, or one that has none. A call, because it
- * is seldom needed and a launch's instructions come from memory. */
-__device__ static __noinline__ piece first_piece(const attention &a, unsigned keys,
-                                                 const launch_rounds &rounds, unsigned begin, unsigned end) {
-    piece p = {};
-    p.round = end;
-    while (begin < end) {
-        p.token = token_of(rounds, (unsigned)a.tokens, begin);
-        p.spans = spans_of(a, (unsigned)a.positions[p.token], keys);
-        p.round = rounds.before[p.token];
-        const unsigned after = p.round + p.spans.rounds;
-        p.first = parts_of(begin - p.round, p.spans.size);
-        p.end = parts_of((end < after ? end : after) - p.round, p.spans.size);
-        if (p.first < p.end)
-            break;
-        begin = after;
-    }
-    return p;
-}
-
 /* A block's rounds. */
 struct block_work {
     const attention *a;
     const launch_rounds *rounds;
     unsigned across;     /* the kv head's and part's number */
     unsigned begin, end; /* of the kv head's rounds; begin: of those that no piece has yet */
+    unsigned token;      /* that has the first of them */
     bool appends;        /* a token's own row is not in the caches yet */
 
+    __device__ block_work(const attention &of, const launch_rounds &of_tokens, const team_share &share,
+                          bool are_appended)
+        : a(&of), rounds(&of_tokens), across(share.number), begin(share.first_of(share.team)),
+          end(share.first_of(share.team + 1)), token(token_of(of_tokens, (unsigned)of.tokens, begin)),
+          appends(are_appended) {}
+
     /* The next piece that has spans; else one of none. */
-    __device__ piece take(unsigned keys) {
-        const piece p = first_piece(*a, keys, *rounds, begin, end);
-        begin = p.round + p.spans.rounds;
+    __device__ piece take() {
+        piece p = {};
+        for (; begin < end && p.first == p.end; token++) {
+            const unsigned before = rounds->before[token], after = rounds->before[token + 1];
+            p = piece{token, rounds->spans_of(token), before, 0, 0};
+            p.first = parts_of(begin - before, p.spans.size);
+            p.end = parts_of((end < after ? end : after) - before, p.spans.size);
+            begin = after;
+        }
         return p;
     }
 };

@@ -64,19 +64,16 @@ __device__ inline void add_sums(lane_sums<SIZE> &total, const lane_sums<SIZE> &a
 }
 
 /* Stores a thread's sums of the first `queries` queries: to [SPAN_QUERIES, SIZE]. */
-template <unsigned SIZE>
+template <unsigned SIZE, unsigned FORM>
 __device__ inline void store_sums(const lane_sums<SIZE> &sums, unsigned queries, float4 *to) {
-    using shape = decode_shape<SIZE>;
-    const unsigned lane = threadIdx.x % WARP,
-                   first = threadIdx.x / WARP * shape::OF_WARP + lane / 4 * shape::OF_LANE;
 #pragma unroll
-    for (unsigned c = 0; c < 2; c++) {
-        const unsigned q = query_of_sums() + c;
+    for (unsigned c = 0; c < 4; c++) {
+        const unsigned q = query_of_sums() + c % 2;
         float *row = reinterpret_cast<float *>(to) + q * SIZE;
 #pragma unroll
-        for (unsigned i = 0; i < shape::VALUE_TILES; i++)
+        for (unsigned i = 0; i < decode_shape<SIZE>::VALUE_TILES; i++)
             if (q < queries)
-                *reinterpret_cast<float2 *>(row + first + 2 * i) = float2{sums.y[i][c], sums.y[i][c + 2]};
+                row[element_of_sums<SIZE, FORM>(i, c / 2)] = sums.y[i][c];
     }
 }
 
