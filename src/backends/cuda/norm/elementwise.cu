@@ -8,19 +8,33 @@
 
 using namespace gb_cuda;
 
+/* A thread has some elements, so that their loads are in flight at the same time. */
 template <typename Function>
 struct stored {
+    static constexpr size_t OF_THREAD = 4;
     Function function;
     float *y;
-    __device__ void operator()(size_t, size_t i) const {
-        y[i] = function(i);
+    size_t count;
+    __device__ void operator()(size_t, size_t thread) const {
+        const size_t first = thread / EACH_THREADS * EACH_THREADS * OF_THREAD + thread % EACH_THREADS;
+        float values[OF_THREAD] = {};
+#pragma unroll
+        for (size_t i = 0; i < OF_THREAD; i++)
+            if (first + i * EACH_THREADS < count)
+                values[i] = function(first + i * EACH_THREADS);
+#pragma unroll
+        for (size_t i = 0; i < OF_THREAD; i++)
+            if (first + i * EACH_THREADS < count)
+                y[first + i * EACH_THREADS] = values[i];
     }
 };
 
 template <typename Function>
 static void add_stored(const gb_cuda_call *call, const char *name, Function function) {
-    const gb_cuda_tensor *y = call->results[0];
-    add_each(call->launches, name, 1, gb_cuda_elements(y), stored<Function>{function, data_of<float>(y)});
+    typedef stored<Function> all;
+    const size_t count = gb_cuda_elements(call->results[0]);
+    add_each(call->launches, name, 1, blocks_for(count, all::OF_THREAD * EACH_THREADS) * (size_t)EACH_THREADS,
+             all{function, data_of<float>(call->results[0]), count});
 }
 
 struct add_function {

@@ -255,14 +255,12 @@ bool gb_cuda_supports_gated(const gb_cuda_problem *problem) {
            is_loadable(c.of.other) && (uintptr_t)c.of.stored % 8 == 0;
 }
 
-/* A block of threads takes long for a wide row: only where it is shared out, or there are rows for all
- * multiprocessors. */
+/* A block of threads takes long for a wide row: only where it is shared out, or there are many, which a
+ * launch of their own would read again. */
 bool gb_cuda_gated_has_epilogue(const gb_cuda_problem *problem) {
     enum { WIDE = 4096 };
     const gate_chain c = chain_of(problem);
-    const gb_cuda_row_class rows = problem->parts[GB_GATED_RESULT]->row_class;
-    const bool is_soon = c.of.columns <= WIDE || shares_of(c) > 1 || rows == GB_CUDA_SHORT_PROMPT ||
-                         rows == GB_CUDA_LONG_PROMPT;
+    const bool is_soon = c.of.columns <= WIDE || shares_of(c) > 1 || c.rows > FEW_ROWS;
     return gb_cuda_is_epilogue_of(problem, GB_GATED_RESULT) &&
            (!c.rounded.is_there() || (is_soon && rounds_rows(c)));
 }

@@ -22,9 +22,9 @@ inline unsigned threads_of_row(unsigned width) {
     return (width / norm_piece(width) + WARP - 1) / WARP * WARP;
 }
 
-/* Whether every multiprocessor has several of them. */
+/* Whether a multiprocessor has several of them: with fewer threads each, these run at the same time. */
 inline bool are_many_rows(size_t rows) {
-    return rows >= (size_t)2 * gb_cuda_find_facts()->multiprocessors;
+    return rows > gb_cuda_find_facts()->multiprocessors;
 }
 
 /* Whether floats at `data`, NULL among them, can be loaded four at a time. */
