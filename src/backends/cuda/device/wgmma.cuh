@@ -145,6 +145,8 @@ GB_START(start_products, 256, float, 128, "+f", "m64n256k16.f32.bf16.bf16", "%12
 GB_START(start_byte_products, 16, int32_t, 8, "+r", "m64n16k32.s32.u8.s8", "%8, %9, %10, %11", "%12", "")
 GB_START(start_byte_products, 64, int32_t, 32, "+r", "m64n64k32.s32.u8.s8", "%32, %33, %34, %35", "%36", "")
 GB_START(start_byte_products, 128, int32_t, 64, "+r", "m64n128k32.s32.u8.s8", "%64, %65, %66, %67", "%68", "")
+GB_START(start_byte_products, 192, int32_t, 96, "+r", "m64n192k32.s32.u8.s8", "%96, %97, %98, %99", "%100",
+         "")
 GB_START(start_byte_products, 256, int32_t, 128, "+r", "m64n256k32.s32.u8.s8", "%128, %129, %130, %131",
          "%132", "")
 

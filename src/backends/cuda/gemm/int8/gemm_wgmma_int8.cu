@@ -15,10 +15,13 @@ enum {
     LEAST_EXPERT_ROWS = 16, /* of a mean expert, for which tiles of 64 rows are worth it */
 };
 
-template <int COLUMNS, int GROUP>
-static __global__ void __launch_bounds__(INT8_THREADS, 1) run_gemm_wgmma_int8(GB_GRID_CONSTANT int8_gemm p) {
+/* TOGETHER: blocks that a multiprocessor has at a time. */
+template <int COLUMNS, int GROUP, int TOGETHER>
+static __global__ void __launch_bounds__(INT8_THREADS, TOGETHER)
+    run_gemm_wgmma_int8(GB_GRID_CONSTANT int8_gemm p) {
 #if defined(GB_HAS_WGMMA)
-    typedef int8_stage<COLUMNS, GROUP> stage;
+    typedef int8_stage<COLUMNS, GROUP, TOGETHER> stage;
+    typedef int8_registers<TOGETHER> registers;
     __shared__ copy_barrier full[INT8_MOST_STAGES], empty[INT8_MOST_STAGES];
     __shared__ copy_barrier rows_full[RESULT_STAGES], rows_empty[RESULT_STAGES];
     __shared__ copy_barrier sent_full[SENT_STAGES], sent_empty[SENT_STAGES];
@@ -38,7 +41,7 @@ static __global__ void __launch_bounds__(INT8_THREADS, 1) run_gemm_wgmma_int8(GB
     table.fill();
     __syncthreads();
     if (threadIdx.x < WARPGROUP) {
-        give_registers_back<INT8_COPYING_REGISTERS>();
+        give_registers_back<registers::OF_COPYING>();
         if (threadIdx.x == 0)
             int8_copier<stage>{p, stages, pipeline}.copy_all();
         else if (threadIdx.x / WARP == 1)
@@ -46,7 +49,7 @@ static __global__ void __launch_bounds__(INT8_THREADS, 1) run_gemm_wgmma_int8(GB
         else if (threadIdx.x / WARP >= WARPGROUP / WARP - SENDING_WARPS && p.sends)
             send_results(p, stored, of_sent, threadIdx.x / WARP - (WARPGROUP / WARP - SENDING_WARPS));
     } else {
-        take_registers<INT8_MULTIPLYING_REGISTERS>();
+        take_registers<registers::OF_MULTIPLYING>();
         int8_multiplier<stage>(p, stages, table, rows, stored, pipeline, of_rows, of_sent).multiply_all();
     }
 #endif
@@ -65,10 +68,11 @@ bool gb_cuda_supports_wgmma_int8(const gb_cuda_call *call) {
 
 /* Rows of the tiles that a product of so many rows is computed in. */
 static size_t tile_columns(size_t rows) {
-    size_t columns = 64;
-    while (columns < rows && columns < INT8_MOST_TILE_ROWS)
-        columns *= 2;
-    return columns;
+    const size_t widths[] = {INT8_SMALL_TILE_ROWS, 128, 192, INT8_MOST_TILE_ROWS};
+    size_t i = 0;
+    while (widths[i] < rows && widths[i] < INT8_MOST_TILE_ROWS)
+        i++;
+    return widths[i];
 }
 
 /* The rounds of items that the busiest block of threads has, in blocks of columns. */
@@ -90,10 +94,6 @@ static uint32_t choose_splits(const gb_cuda_call *call, const int8_gemm &p, size
     return best;
 }
 
-static unsigned grid_of(const gb_cuda_call *call, const int8_gemm &p) {
-    return blocks_for(p.items(), blocks_for(p.items(), call->scratch->wgmma_blocks));
-}
-
 /* The product of the rows of x, or of the entries of lists. */
 static int8_gemm product_of(const gb_cuda_call *const *calls, uint32_t count, const int8_rows &x,
                             const row_lists &lists, size_t row_tiles) {
@@ -113,16 +113,28 @@ static int8_gemm product_of(const gb_cuda_call *const *calls, uint32_t count, co
     return p;
 }
 
+template <int COLUMNS, int GROUP, int TOGETHER>
+static void add(const gb_cuda_call *call, const int8_gemm &p, unsigned blocks) {
+    add_launch(call->launches, "gemm_wgmma_int8", run_gemm_wgmma_int8<COLUMNS, GROUP, TOGETHER>, blocks,
+               INT8_THREADS, int8_stage<COLUMNS, GROUP, TOGETHER>::ALL_BYTES, p);
+}
+
+/* Blocks that have as many items as others. Where they have several of few rows, two at a time wait for
+ * memory in turns. */
 template <int COLUMNS, int GROUP>
 static void launch_columns(const gb_cuda_call *call, const int8_gemm &p) {
-    add_launch(call->launches, "gemm_wgmma_int8", run_gemm_wgmma_int8<COLUMNS, GROUP>, grid_of(call, p),
-               INT8_THREADS, INT8_SHARED_BYTES, p);
+    enum { SEVERAL = 4 };
+    const uint32_t at_a_time = call->scratch->wgmma_blocks;
+    if constexpr (COLUMNS <= INT8_SMALL_TILE_ROWS)
+        if (p.items() >= SEVERAL * at_a_time)
+            return add<COLUMNS, GROUP, 2>(call, p, 2 * at_a_time);
+    add<COLUMNS, GROUP, 1>(call, p, blocks_for(p.items(), blocks_for(p.items(), at_a_time)));
 }
 
 static void launch(const gb_cuda_call *call, const int8_gemm &p, size_t tile_rows) {
     const size_t columns = tile_columns(tile_rows);
     dispatch([&](auto width, auto group) { launch_columns<width, group>(call, p); },
-             one_of<64, 128, INT8_MOST_TILE_ROWS>(columns),
+             one_of<INT8_SMALL_TILE_ROWS, 128, 192, INT8_MOST_TILE_ROWS>(columns),
              one_of<32, 64, 128>(call->operands[1]->format.group));
 }
 

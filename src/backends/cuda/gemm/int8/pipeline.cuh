@@ -14,9 +14,9 @@
 namespace gb_cuda {
 
 enum {
-    INT8_SHARED_BYTES = 218 * 1024, /* of stages; tables and rows of results have the rest */
     INT8_MOST_STAGES = 10,
     INT8_MOST_TILE_ROWS = 256,
+    INT8_SMALL_TILE_ROWS = 64,
 };
 
 /* Products of the same rows. An item of work is a tile of outputs, a tile of rows, and a split of k. */
@@ -65,20 +65,22 @@ struct int8_item {
     }
 };
 
-/* How a stage of DEPTH blocks of columns lies in shared memory: codes, groups, rows of the input. */
-template <int COLUMNS_, int GROUP_>
+/* How a stage of DEPTH blocks of columns lies in shared memory: codes, groups, rows of the input. TOGETHER:
+ * blocks of threads that a multiprocessor has at a time. */
+template <int COLUMNS_, int GROUP_, int TOGETHER = 1>
 struct int8_stage {
     enum {
         COLUMNS = COLUMNS_, /* rows of the input */
         GROUP = GROUP_,
-        DEPTH = COLUMNS <= 64 ? 2 : 1,
+        DEPTH = COLUMNS <= INT8_SMALL_TILE_ROWS ? 2 : 1,
         GROUPS = GB_TILE_COLUMNS / GROUP,
         GROUP_BYTES = GB_TILE_ROWS * GROUPS,
         GROUPS_AT = DEPTH * INT8_CODE_BYTES,
         INPUTS_AT = (GROUPS_AT + DEPTH * GROUP_BYTES + B_ALIGNMENT - 1) / B_ALIGNMENT * B_ALIGNMENT,
         INPUT_BYTES = COLUMNS * INT8_BLOCK,
         BYTES = INPUTS_AT + DEPTH * INPUT_BYTES,
-        MOST = (INT8_SHARED_BYTES - B_ALIGNMENT) / BYTES,
+        ALL_BYTES = (TOGETHER > 1 ? 104 : 218) * 1024, /* tables and rows of results have the rest */
+        MOST = (ALL_BYTES - B_ALIGNMENT) / BYTES,
         COUNT = MOST < INT8_MOST_STAGES ? MOST : INT8_MOST_STAGES,
     };
 };

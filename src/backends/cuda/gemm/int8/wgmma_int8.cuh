@@ -17,8 +17,12 @@ namespace gb_cuda {
 enum {
     INT8_WARPGROUPS = INT8_FRAGMENTS * WARP / WARPGROUP,
     INT8_THREADS = (INT8_WARPGROUPS + 1) * WARPGROUP,
-    INT8_COPYING_REGISTERS = 40,
-    INT8_MULTIPLYING_REGISTERS = 232,
+};
+
+/* Registers of a thread in the one part of a block and in the other. */
+template <int TOGETHER>
+struct int8_registers {
+    enum { OF_COPYING = TOGETHER > 1 ? 32 : 40, OF_MULTIPLYING = TOGETHER > 1 ? 104 : 232 };
 };
 
 /* ---- The warps that multiply --------------------------------------------------------------------------- */
