@@ -169,6 +169,7 @@ struct row_copies {
     unsigned stage;               /* the next one */
     bool are_values;
     unsigned stride;           /* bytes from a row of the cache to the next one */
+    unsigned first;            /* of a round's rows the thread's first */
     unsigned mine;             /* from a round's first row to the thread's bytes */
     unsigned of_key, of_value; /* where in a stage those of its first row lie */
 
@@ -176,9 +177,10 @@ struct row_copies {
         : work(of), at(), own(NO_POSITION), keys(nullptr), values(nullptr), row(0), stage(0),
           are_values(false) {
         stride = (unsigned)row_bytes(work.a->keys);
-        mine = threadIdx.x / IN_ROW * stride + threadIdx.x % IN_ROW * 16;
-        of_key = place_in_row<SIZE, FORM>(threadIdx.x / IN_ROW, threadIdx.x % IN_ROW, true);
-        of_value = place_in_row<SIZE, FORM>(threadIdx.x / IN_ROW, threadIdx.x % IN_ROW, false);
+        first = threadIdx.x / IN_ROW;
+        mine = first * stride + threadIdx.x % IN_ROW * 16;
+        of_key = place_in_row<SIZE, FORM>(first, threadIdx.x % IN_ROW, true);
+        of_value = place_in_row<SIZE, FORM>(first, threadIdx.x % IN_ROW, false);
         take_piece();
     }
 
@@ -195,7 +197,7 @@ struct row_copies {
         own = work.appends && at.end == p.spans.end ? at.end - 1 : NO_POSITION;
         keys = a.keys.data + slot * a.keys.slot_bytes + head;
         values = a.values.data + slot * a.values.slot_bytes + head;
-        row = at.j % (unsigned)a.keys.capacity;
+        row = at.j < (unsigned)a.keys.capacity ? at.j : at.j % (unsigned)a.keys.capacity;
     }
 
     /* Begins the next copies, to the next stage of so many. */
@@ -228,25 +230,32 @@ struct row_copies {
     /* A thread's bytes of one of its rows: as many rows are copied at a time. */
     static constexpr unsigned IN_ROW = STAGED_BYTES<SIZE, FORM> / 16, AT_ONCE = SPAN_THREADS / IN_ROW;
 
-    /* Where in a stage the thread's bytes lie of its row number i. */
+    /* Where in a stage the thread's bytes lie of its row number i, but for what rows before it take. */
     template <bool ARE_KEYS>
     __device__ unsigned place_of(unsigned i) const {
-        return i * AT_ONCE * STAGED_BYTES<SIZE, FORM> +
-               ((ARE_KEYS ? of_key : of_value) ^ swizzle_of<FORM>(i * AT_ONCE, ARE_KEYS) * 16);
+        return (ARE_KEYS ? of_key : of_value) ^ swizzle_of<FORM>(i * AT_ONCE, ARE_KEYS) * 16;
     }
 
     /* IS_WHOLE: the caches have all of the round's rows. Else those past the end are zeros, and the token's
      * own one is left to store_own. */
     template <bool ARE_KEYS, bool IS_WHOLE>
     __device__ void copy_round(const uint8_t *rows, uint8_t *to) const {
-        const uint8_t *from = rows + mine;
-        const unsigned first = at.j + threadIdx.x / IN_ROW;
-#pragma unroll
-        for (unsigned i = 0; i < decode_shape<SIZE>::KEYS / AT_ONCE; i++) {
-            if (IS_WHOLE || first + i * AT_ONCE != own)
-                copy_16(to + place_of<ARE_KEYS>(i), from, IS_WHOLE || first + i * AT_ONCE < at.end);
-            from += AT_ONCE * stride;
-        }
+        copy_from<ARE_KEYS, IS_WHOLE, 0>(rows + mine, to, at.end - at.j - first, own - at.j - first);
+    }
+
+    /* The thread's rows from number I on, of which `from` is the first. left, left_out: how many rows behind
+     * its first one the end and the token's own are; less than none is many. */
+    template <bool ARE_KEYS, bool IS_WHOLE, unsigned I>
+    __device__ void copy_from(const uint8_t *from, uint8_t *to, unsigned left, unsigned left_out) const {
+        constexpr unsigned BEFORE = I * AT_ONCE;
+        uint8_t *place = to + place_of<ARE_KEYS>(I);
+        if constexpr (IS_WHOLE)
+            copy_16_behind<BEFORE * STAGED_BYTES<SIZE, FORM>>(place, from);
+        else
+            copy_16_behind<BEFORE * STAGED_BYTES<SIZE, FORM>>(place, from, (int)BEFORE < (int)left,
+                                                              BEFORE != left_out);
+        if constexpr (BEFORE + AT_ONCE < decode_shape<SIZE>::KEYS)
+            copy_from<ARE_KEYS, IS_WHOLE, I + 1>(from + AT_ONCE * stride, to, left, left_out);
     }
 
     /* The same where rows go on at the begin of the cache. */
@@ -255,11 +264,12 @@ struct row_copies {
         const unsigned capacity = (unsigned)work.a->keys.capacity;
 #pragma unroll 1
         for (unsigned i = 0; i < decode_shape<SIZE>::KEYS / AT_ONCE; i++) {
-            const unsigned key = threadIdx.x / IN_ROW + i * AT_ONCE;
+            const unsigned key = first + i * AT_ONCE;
             const int begin = (int)(row + key < capacity ? row : row - capacity);
             const uint8_t *from = head + begin * (long long)stride + mine;
             if (at.j + key != own)
-                copy_16(to + place_of<ARE_KEYS>(i), from + i * AT_ONCE * (size_t)stride, at.j + key < at.end);
+                copy_16(to + i * AT_ONCE * STAGED_BYTES<SIZE, FORM> + place_of<ARE_KEYS>(i),
+                        from + i * AT_ONCE * (size_t)stride, at.j + key < at.end);
         }
     }
 
