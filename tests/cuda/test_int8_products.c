@@ -33,6 +33,11 @@ static const matrix_case cases[] = {
      256,
      256,
      false}, /* more tiles than blocks of threads */
+    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32, 0},
+     2176,
+     160,
+     32,
+     false}, /* so many that two emulated blocks share a multiprocessor */
     {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32, 0}, 48, 96, 32, false},
     {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 64, 0}, 21, 320, 4, false},
     {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32, 0}, 200, 192, 64, false},
@@ -183,10 +188,10 @@ static bool is_left_out(size_t number, size_t of_case, size_t one_in) {
     return is_short_run() && (number + of_case) % one_in != 0;
 }
 
-/* Up to 16, 64, 128 and 256 rows take different tiles. */
+/* Up to 16, 64, 128, 192 and 256 rows take different tiles. */
 static void products_have_the_definitions_bits(void **state) {
     (void)state;
-    static const size_t counts[] = {1, 7, 16, 17, 65, 129, MOST_ROWS};
+    static const size_t counts[] = {1, 7, 16, 17, 65, 129, 193, MOST_ROWS};
     uint64_t random = 3;
     for (size_t i = 0; i < CASES; i++) {
         const matrix_case *c = &cases[i];
