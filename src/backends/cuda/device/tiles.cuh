@@ -10,7 +10,7 @@
 
 namespace gb_cuda {
 
-/* Starts a copy of 16 bytes into shared memory, or of zeros where there is nothing: from is valid anyway. */
+/* Starts a copy of 16 bytes into shared memory, or of zeros where there is nothing, whatever `from` is. */
 __device__ inline void copy_16(void *to, const void *from, bool is_there) {
 #if defined(__CUDACC__)
     asm volatile(
@@ -24,7 +24,31 @@ __device__ inline void copy_16(void *to, const void *from, bool is_there) {
 #endif
 }
 
-/* The same to OFFSET bytes behind `to`, in fewer instructions; nothing where that is not wanted. */
+/* The same of 8 bytes. */
+__device__ inline void copy_8(void *to, const void *from, bool is_there) {
+#if defined(__CUDACC__)
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"((uint32_t)__cvta_generic_to_shared(to)),
+                 "l"(__cvta_generic_to_global(from)), "r"(is_there ? 8 : 0)
+                 : "memory");
+#else
+    memset(to, 0, 8);
+    if (is_there)
+        memcpy(to, from, 8);
+#endif
+}
+
+/* The same of a float. */
+__device__ inline void copy_4(float *to, const float *from, bool is_there) {
+#if defined(__CUDACC__)
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"((uint32_t)__cvta_generic_to_shared(to)),
+                 "l"(__cvta_generic_to_global(from)), "r"(is_there ? 4 : 0)
+                 : "memory");
+#else
+    *to = is_there ? *from : 0.0f;
+#endif
+}
+
+/* Copies of 16 bytes to OFFSET bytes behind `to`, in fewer instructions; nothing where that is not wanted. */
 template <unsigned OFFSET>
 __device__ inline void copy_16_behind(void *to, const void *from, bool is_there, bool is_wanted) {
 #if defined(__CUDACC__)
@@ -52,30 +76,6 @@ __device__ inline void copy_16_behind(void *to, const void *from) {
         : "memory");
 #else
     memcpy(static_cast<uint8_t *>(to) + OFFSET, from, 16);
-#endif
-}
-
-/* The same of 8 bytes. */
-__device__ inline void copy_8(void *to, const void *from, bool is_there) {
-#if defined(__CUDACC__)
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"((uint32_t)__cvta_generic_to_shared(to)),
-                 "l"(__cvta_generic_to_global(from)), "r"(is_there ? 8 : 0)
-                 : "memory");
-#else
-    memset(to, 0, 8);
-    if (is_there)
-        memcpy(to, from, 8);
-#endif
-}
-
-/* The same of a float. */
-__device__ inline void copy_4(float *to, const float *from, bool is_there) {
-#if defined(__CUDACC__)
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"((uint32_t)__cvta_generic_to_shared(to)),
-                 "l"(__cvta_generic_to_global(from)), "r"(is_there ? 4 : 0)
-                 : "memory");
-#else
-    *to = is_there ? *from : 0.0f;
 #endif
 }
 
