@@ -136,9 +136,9 @@ struct piece_inputs {
           query(), own() {}
 
     __device__ void load(const piece &p) {
-        const float *of_token = first_query + (size_t)p.token * query_stride;
         for (unsigned i = 0; i < lane_query<SIZE>::EIGHTS; i++)
-            query.of[i] = load_numbers(first_query ? of_token + i * WARP * 8 : nullptr);
+            query.of[i] = load_numbers(
+                first_query ? first_query + (size_t)p.token * query_stride + i * WARP * 8 : nullptr);
         if (first_own && p.end == p.spans.count)
             own = load_numbers(first_own + (size_t)p.token * own_stride);
     }

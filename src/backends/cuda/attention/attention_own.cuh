@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A token's own key and value, which the block that attends to them has before the caches do.
+ * A token's own key and value, which the block that attends to them has before the caches do, and how their
+ * numbers and a query's are loaded.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_ATTENTION_ATTENTION_OWN_CUH
 #define GUMBEL_BACKENDS_CUDA_ATTENTION_ATTENTION_OWN_CUH

@@ -243,8 +243,9 @@ struct row_copies {
         copy_from<ARE_KEYS, IS_WHOLE, 0>(rows + mine, to, at.end - at.j - first, own - at.j - first);
     }
 
-    /* The thread's rows from number I on, of which `from` is the first. left, left_out: how many rows behind
-     * its first one the end and the token's own are; less than none is many. */
+    /* The thread's rows from number I on, of which `from` is the first, each a constant from the place
+     * before. left, left_out: how many rows behind its first one the end and the token's own are; less than
+     * none is many. */
     template <bool ARE_KEYS, bool IS_WHOLE, unsigned I>
     __device__ void copy_from(const uint8_t *from, uint8_t *to, unsigned left, unsigned left_out) const {
         constexpr unsigned BEFORE = I * AT_ONCE;
@@ -284,8 +285,8 @@ struct row_copies {
     }
 };
 
-/* Waits for the thread's copies but the last `left` calls of begin_next: of bfloat16 rows 4 or 5, where
- * there is memory. */
+/* Waits for the thread's copies but the last `left` calls of begin_next. The usual ones, 4 and 5 of six
+ * stages, are asked for first. */
 __device__ inline void wait_for_rows(unsigned left) {
     if (left == 4)
         return wait_for_copies<4>();

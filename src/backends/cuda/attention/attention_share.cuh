@@ -22,20 +22,21 @@ __device__ inline unsigned parts_of(unsigned count, unsigned size) {
 
 /* A token's positions: spans of whole rounds, but for the last one. */
 struct token_spans {
-    unsigned first, end;   /* positions */
-    unsigned rounds, size; /* of all spans; of one */
+    unsigned first, end; /* positions */
+    unsigned size;       /* of a span, in rounds */
     unsigned count;
 };
 
 /* The tokens of a launch, up to SPAN_THREADS, in shared memory. */
 struct launch_rounds {
-    unsigned first[SPAN_THREADS], end[SPAN_THREADS]; /* positions that each reads */
-    unsigned before[SPAN_THREADS + 1];               /* rounds of a kv head before each */
+    unsigned position[SPAN_THREADS];
+    unsigned before[SPAN_THREADS + 1]; /* rounds of a kv head before each */
     unsigned of_warp[SPAN_WARPS];
 
-    __device__ token_spans spans_of(unsigned token) const {
+    __device__ token_spans spans_of(const attention &a, unsigned token) const {
         const unsigned rounds = before[token + 1] - before[token], size = parts_of(rounds, MOST_SPANS);
-        return token_spans{first[token], end[token], rounds, size, parts_of(rounds, size)};
+        return token_spans{(unsigned)first_read(a, position[token]), position[token] + 1, size,
+                           parts_of(rounds, size)};
     }
 };
 
@@ -44,11 +45,9 @@ __device__ inline void count_rounds(const attention &a, unsigned keys, launch_ro
     const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     unsigned sum = 0;
     if (threadIdx.x < a.tokens) {
-        const unsigned position = (unsigned)a.positions[threadIdx.x],
-                       first = (unsigned)first_read(a, position);
-        rounds.first[threadIdx.x] = first;
-        rounds.end[threadIdx.x] = position + 1;
-        sum = parts_of(position + 1 - first, keys);
+        const unsigned position = (unsigned)a.positions[threadIdx.x];
+        rounds.position[threadIdx.x] = position;
+        sum = parts_of(position + 1 - (unsigned)first_read(a, position), keys);
     }
 #pragma unroll
     for (unsigned distance = 1; distance < WARP; distance *= 2) {
@@ -133,7 +132,7 @@ struct block_work {
         piece p = {};
         for (; begin < end && p.first == p.end; token++) {
             const unsigned before = rounds->before[token], after = rounds->before[token + 1];
-            p = piece{token, rounds->spans_of(token), before, 0, 0};
+            p = piece{token, rounds->spans_of(*a, token), before, 0, 0};
             p.first = parts_of(begin - before, p.spans.size);
             p.end = parts_of((end < after ? end : after) - before, p.spans.size);
             begin = after;

@@ -159,7 +159,7 @@ __device__ inline void gather_parts(const shared_parts &from, unsigned block, un
             sums += (size_t)TOGETHER * SPAN_QUERIES * (SIZE / 4);
             counted += TOGETHER * SPAN_QUERIES;
         }
-        shared.sums[0][i] = total;
+        shared.sums[i / (SIZE / 4)][i % (SIZE / 4)] = total;
     }
 }
 
