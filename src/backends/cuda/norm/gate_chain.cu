@@ -13,10 +13,11 @@ using namespace gb_cuda;
 enum {
     THREADS = 2 * WARP,
     MOST_GRID_Y = 65535,
-    FEW_ROWS = 16,  /* which need many blocks */
-    ROW_PARTS = 3,  /* of LANE_COLUMNS, that a thread has of a row that a block has */
-    MANY_PARTS = 6, /* the same where every multiprocessor has several rows: fewer threads compute what a row
-                     * needs as a whole, and two blocks have room */
+    FEW_ROWS = GB_CUDA_MOST_FEW_ROWS, /* which need many blocks */
+    WIDE = 4096,                      /* columns */
+    ROW_PARTS = 3,                    /* of LANE_COLUMNS, that a thread has of a row that a block has */
+    MANY_PARTS = 6, /* the same of more rows than multiprocessors: fewer threads compute what a row needs as a
+                     * whole, and two blocks have room */
     MANY_THREADS = 14 * WARP
 };
 
@@ -199,13 +200,11 @@ static unsigned shares_of(const gate_chain &c) {
 /* Parts of a row that a thread has: few rows leave the device to more threads, which are done sooner; of many
  * that are wide each thread has more, because narrow ones leave room for other blocks anyway. */
 static unsigned parts_of_thread(const gate_chain &c) {
-    enum { WIDE = 4096 };
-    const unsigned rows = c.rows * c.of.parts;
-    const bool has_few = rows <= gb_cuda_find_facts()->multiprocessors;
-    if (are_many_rows(rows) && c.of.columns >= WIDE &&
-        c.of.columns <= (unsigned)MANY_PARTS * MANY_THREADS * LANE_COLUMNS)
-        return MANY_PARTS;
-    return has_few && c.of.columns <= (unsigned)ROUND_WARPS * WARP_COLUMNS ? 1 : (unsigned)ROW_PARTS;
+    if (!are_many_rows(c.rows * c.of.parts))
+        return c.of.columns <= (unsigned)ROUND_WARPS * WARP_COLUMNS ? 1 : ROW_PARTS;
+    return c.of.columns >= WIDE && c.of.columns <= (unsigned)MANY_PARTS * MANY_THREADS * LANE_COLUMNS
+               ? MANY_PARTS
+               : ROW_PARTS;
 }
 
 template <chain_kind KIND>
@@ -255,10 +254,9 @@ bool gb_cuda_supports_gated(const gb_cuda_problem *problem) {
            is_loadable(c.of.other) && (uintptr_t)c.of.stored % 8 == 0;
 }
 
-/* A block of threads takes long for a wide row: only where it is shared out, or there are many, which a
- * launch of their own would read again. */
+/* A block of threads takes long for a wide row: only where it is shared out, or there are so many that a
+ * launch of their own, which reads them again, takes longer. */
 bool gb_cuda_gated_has_epilogue(const gb_cuda_problem *problem) {
-    enum { WIDE = 4096 };
     const gate_chain c = chain_of(problem);
     const bool is_soon = c.of.columns <= WIDE || shares_of(c) > 1 || c.rows > FEW_ROWS;
     return gb_cuda_is_epilogue_of(problem, GB_GATED_RESULT) &&

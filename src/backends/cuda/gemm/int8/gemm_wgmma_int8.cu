@@ -114,21 +114,21 @@ static int8_gemm product_of(const gb_cuda_call *const *calls, uint32_t count, co
 }
 
 template <int COLUMNS, int GROUP, int TOGETHER>
-static void add(const gb_cuda_call *call, const int8_gemm &p, unsigned blocks) {
+static void add_product(const gb_cuda_call *call, const int8_gemm &p, unsigned blocks) {
     add_launch(call->launches, "gemm_wgmma_int8", run_gemm_wgmma_int8<COLUMNS, GROUP, TOGETHER>, blocks,
                INT8_THREADS, int8_stage<COLUMNS, GROUP, TOGETHER>::ALL_BYTES, p);
 }
 
-/* Blocks that have as many items as others. Where they have several of few rows, two at a time wait for
- * memory in turns. */
+/* Where blocks have several items of few rows each, two of them wait for memory in turns; else one has as
+ * many items as another. */
 template <int COLUMNS, int GROUP>
 static void launch_columns(const gb_cuda_call *call, const int8_gemm &p) {
     enum { SEVERAL = 4 };
     const uint32_t at_a_time = call->scratch->wgmma_blocks;
     if constexpr (COLUMNS <= INT8_SMALL_TILE_ROWS)
         if (p.items() >= SEVERAL * at_a_time)
-            return add<COLUMNS, GROUP, 2>(call, p, 2 * at_a_time);
-    add<COLUMNS, GROUP, 1>(call, p, blocks_for(p.items(), blocks_for(p.items(), at_a_time)));
+            return add_product<COLUMNS, GROUP, 2>(call, p, 2 * at_a_time);
+    add_product<COLUMNS, GROUP, 1>(call, p, blocks_for(p.items(), blocks_for(p.items(), at_a_time)));
 }
 
 static void launch(const gb_cuda_call *call, const int8_gemm &p, size_t tile_rows) {
@@ -162,7 +162,7 @@ bool gb_cuda_supports_expert_wgmma_int8(const gb_cuda_call *call) {
 }
 
 size_t gb_cuda_wgmma_int8_tile_rows(size_t pairs, size_t experts) {
-    return pairs / experts <= 64 ? 64 : 128;
+    return pairs / experts <= INT8_SMALL_TILE_ROWS ? (size_t)INT8_SMALL_TILE_ROWS : 128;
 }
 
 void gb_cuda_expert_wgmma_int8(const gb_cuda_call *call, const row_lists &lists) {
