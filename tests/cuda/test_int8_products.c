@@ -33,11 +33,6 @@ static const matrix_case cases[] = {
      256,
      256,
      false}, /* more tiles than blocks of threads */
-    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32, 0},
-     2176,
-     160,
-     32,
-     false}, /* so many that two emulated blocks share a multiprocessor */
     {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32, 0}, 48, 96, 32, false},
     {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 64, 0}, 21, 320, 4, false},
     {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32, 0}, 200, 192, 64, false},
@@ -214,6 +209,34 @@ static void products_have_the_definitions_bits(void **state) {
         free(expected);
         free_matrix(&m);
     }
+}
+
+/* Of the fewest tiles of 64 rows of which two blocks of threads share a multiprocessor. */
+static void blocks_share_multiprocessors(void **state) {
+    (void)state;
+    enum { ROWS = 17, TILES_OF_ONE = 4, INPUTS = 160 };
+    const size_t blocks = gb_cuda_wgmma_blocks();
+    if (blocks == 0)
+        skip();
+    const matrix_case of = {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32, 0},
+                            TILES_OF_ONE * blocks * GB_TILE_ROWS,
+                            INPUTS,
+                            32,
+                            false};
+    uint64_t random = 5;
+    matrix m = new_matrix(&of, 1, &random);
+    float *x = random_rows(ROWS, INPUTS, &random), *y = malloc(ROWS * of.outputs * sizeof *y),
+          *expected = malloc(of.outputs * sizeof *expected);
+    assert_true(y && expected);
+    multiply(&m, x, ROWS, y);
+    for (size_t row = 0; row < ROWS; row += ROWS - 1) {
+        define_product(&m, x + row * INPUTS, 0, expected);
+        assert_same_bits(y + row * of.outputs, expected, of.outputs);
+    }
+    free(x);
+    free(y);
+    free(expected);
+    free_matrix(&m);
 }
 
 /* Each token with its own rows of x, or one row for all its choices. */
@@ -486,6 +509,7 @@ int main(void) {
     need_device();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_have_the_definitions_bits),
+        cmocka_unit_test(blocks_share_multiprocessors),
         cmocka_unit_test(products_share_a_launch),
         cmocka_unit_test(unlike_matrices_share_no_launch),
         cmocka_unit_test(experts_have_the_definitions_bits),
