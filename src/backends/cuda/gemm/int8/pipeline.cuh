@@ -18,6 +18,7 @@ enum {
     INT8_MOST_TILE_ROWS = 256,
     INT8_SMALL_TILE_ROWS = 64,
 };
+constexpr uint32_t INT8_ROW_TILES_TOGETHER = 8;
 
 /* Products of the same rows. An item of work is a tile of outputs, a tile of rows, and a split of k. */
 struct int8_gemm {
@@ -35,16 +36,22 @@ struct int8_gemm {
     }
 };
 
-/* An item: rows first .. first + count - 1, and blocks begin .. end - 1. */
+/* An item: rows first .. first + count - 1, and blocks begin .. end - 1. A few tiles of rows have all tiles
+ * of outputs before the next ones have any: what blocks read at a time is then some megabytes, which the L2
+ * cache keeps, for several of them each. */
 struct int8_item {
     uint32_t matrix;
     uint32_t output_tile, weight_tile; /* in y and among the matrix's: the same but for experts */
     uint32_t tile, row_tile, split, first, count, begin, end;
 
     __device__ int8_item(const int8_gemm &p, uint32_t number) {
-        row_tile = number % p.row_tiles;
-        tile = number / p.row_tiles % p.tiles;
-        split = number / p.row_tiles / p.tiles;
+        const uint32_t of_split = number % (p.tiles * p.row_tiles),
+                       together = of_split / (INT8_ROW_TILES_TOGETHER * p.tiles) * INT8_ROW_TILES_TOGETHER,
+                       left = p.row_tiles - together, in_group = of_split - together * p.tiles,
+                       rows_of_group = left < INT8_ROW_TILES_TOGETHER ? left : INT8_ROW_TILES_TOGETHER;
+        row_tile = together + in_group % rows_of_group;
+        tile = in_group / rows_of_group;
+        split = number / (p.tiles * p.row_tiles);
         begin = p.blocks * split / p.splits;
         end = p.blocks * (split + 1) / p.splits;
         matrix = 0;
