@@ -211,6 +211,28 @@ static void products_have_the_definitions_bits(void **state) {
     }
 }
 
+/* Tiles of rows that are multiplied some at a time, a group that lacks some, and a last tile of few rows; of
+ * two tiles of outputs. */
+static void rows_have_many_tiles(void **state) {
+    (void)state;
+    enum { ROWS = 10 * 256 + 30, EVERY = 37 };
+    const matrix_case of = {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32, 0}, 144, 128, 32, false};
+    uint64_t random = 6;
+    matrix m = new_matrix(&of, 1, &random);
+    float *x = random_rows(ROWS, of.inputs, &random), *y = malloc(ROWS * of.outputs * sizeof *y),
+          *expected = malloc(of.outputs * sizeof *expected);
+    assert_true(y && expected);
+    multiply(&m, x, ROWS, y);
+    for (size_t row = 0; row < ROWS; row += row + EVERY < ROWS ? EVERY : 1) {
+        define_product(&m, x + row * of.inputs, 0, expected);
+        assert_same_bits(y + row * of.outputs, expected, of.outputs);
+    }
+    free(x);
+    free(y);
+    free(expected);
+    free_matrix(&m);
+}
+
 /* Of the fewest tiles of 64 rows of which two blocks of threads share a multiprocessor. */
 static void blocks_share_multiprocessors(void **state) {
     (void)state;
@@ -241,13 +263,14 @@ static void blocks_share_multiprocessors(void **state) {
 
 /* Each token with its own rows of x, or one row for all its choices. */
 static void check_experts(const matrix_case *c, size_t tokens, bool is_prefill, uint64_t *random) {
+    static const int32_t OF_TEN[10] = {0, 0, 0, 0, 0, 0, 1, 1, 1, 2};
     const size_t pairs = tokens * CHOICES;
     matrix m = new_matrix(c, EXPERTS, random);
     float *y = malloc(pairs * c->outputs * sizeof *y), *expected = malloc(c->outputs * sizeof *expected);
     int32_t *chosen = malloc(pairs * sizeof *chosen);
     assert_true(y && expected && chosen);
     for (size_t p = 0; p < pairs; p++)
-        chosen[p] = (int32_t)(next_random(random) % EXPERTS);
+        chosen[p] = OF_TEN[next_random(random) % 10];
     for (size_t each = 1; each <= CHOICES; each += CHOICES - 1) {
         float *x = random_rows(tokens * each, c->inputs, random);
         gb_cuda_tensor from =
@@ -278,13 +301,14 @@ static void check_experts(const matrix_case *c, size_t tokens, bool is_prefill, 
     free_matrix(&m);
 }
 
-/* One token, a few, and prompts of so many that tiles of 64 and of 128 rows are worth it. */
+/* One token, a few, and prompts of so many that tiles of 64 and of 256 rows are worth it: the tiles of the
+ * last have up to 64, 128, 192 and 256 rows. */
 static void experts_have_the_definitions_bits(void **state) {
     (void)state;
     static const struct {
         size_t tokens;
         bool is_prefill;
-    } batches[] = {{1, false}, {5, false}, {5, true}, {40, true}, {110, true}};
+    } batches[] = {{1, false}, {5, false}, {5, true}, {40, true}, {300, true}};
     enum { BATCHES = sizeof batches / sizeof *batches, OF_LARGE = 2 };
     uint64_t random = 4;
     for (size_t i = 0; i < CASES; i++) {
@@ -509,6 +533,7 @@ int main(void) {
     need_device();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_have_the_definitions_bits),
+        cmocka_unit_test(rows_have_many_tiles),
         cmocka_unit_test(blocks_share_multiprocessors),
         cmocka_unit_test(products_share_a_launch),
         cmocka_unit_test(unlike_matrices_share_no_launch),

@@ -162,7 +162,7 @@ bool gb_cuda_supports_expert_wgmma_int8(const gb_cuda_call *call) {
 }
 
 size_t gb_cuda_wgmma_int8_tile_rows(size_t pairs, size_t experts) {
-    return pairs / experts <= INT8_SMALL_TILE_ROWS ? (size_t)INT8_SMALL_TILE_ROWS : 128;
+    return pairs / experts <= INT8_SMALL_TILE_ROWS ? INT8_SMALL_TILE_ROWS : INT8_MOST_TILE_ROWS;
 }
 
 void gb_cuda_expert_wgmma_int8(const gb_cuda_call *call, const row_lists &lists) {

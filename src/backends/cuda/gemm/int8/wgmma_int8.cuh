@@ -50,13 +50,16 @@ struct int8_multiplier : int8_sums<Stage> {
             keep_in_place(weights[i / 4][i % 4]);
     }
 
+    /* The sums of the first COLUMNS rows. */
+    template <int COLUMNS>
     __device__ void start_block(const uint8_t *stage, uint32_t block, uint32_t weights[INT8_UNITS][4]) {
+        int32_t(&of_rows)[COLUMNS / 2] = *reinterpret_cast<int32_t(*)[COLUMNS / 2]>(&sums);
         const b_operand b = operand_b(stage + Stage::INPUTS_AT + block * Stage::INPUT_BYTES);
         begin_products();
 #pragma unroll
         for (int unit = 0; unit < INT8_UNITS; unit++) {
             const uint32_t(&of_unit)[4] = weights[unit];
-            start_byte_products<Stage::COLUMNS>(sums, of_unit, b + (unsigned)unit * B_STEP);
+            start_byte_products<COLUMNS>(of_rows, of_unit, b + (unsigned)unit * B_STEP);
         }
         end_products();
     }
@@ -67,13 +70,14 @@ struct int8_multiplier : int8_sums<Stage> {
 
     /* Multiplies the block that `weights` are of and expands those of the next one meanwhile; of the item's
      * last one its own again, because a branch there would make products wait for one another. */
+    template <int COLUMNS>
     __device__ void add_block(const int8_item &item, uint32_t at, uint32_t weights[INT8_UNITS][4],
                               uint32_t next[INT8_UNITS][4]) {
         const uint32_t block = (at - item.begin) % Stage::DEPTH;
         const bool is_last = at + 1 == item.end;
         const uint8_t *stage = current_stage();
         copy_barrier *release = nullptr;
-        start_block(stage, block, weights);
+        start_block<COLUMNS>(stage, block, weights);
         if (is_last || block + 1 == Stage::DEPTH) {
             release = &pipeline.empty[pipeline.stage];
             pipeline.next();
@@ -86,7 +90,8 @@ struct int8_multiplier : int8_sums<Stage> {
             arrive_by_warp(release, lane);
     }
 
-    __device__ void add_item(const int8_item &item) {
+    template <int COLUMNS>
+    __device__ void add_rows(const int8_item &item) {
         uint32_t even[INT8_UNITS][4], odd[INT8_UNITS][4];
         this->clear();
         pipeline.wait_until_full();
@@ -94,13 +99,22 @@ struct int8_multiplier : int8_sums<Stage> {
         uint32_t at = item.begin;
 #pragma unroll 1
         while (true) {
-            add_block(item, at, even, odd);
+            add_block<COLUMNS>(item, at, even, odd);
             if (++at == item.end)
                 break;
-            add_block(item, at, odd, even);
+            add_block<COLUMNS>(item, at, odd, even);
             if (++at == item.end)
                 break;
         }
+    }
+
+    /* As many rows as an item has, in whole 64: where a product has several tiles of rows. */
+    template <int COLUMNS = Stage::COLUMNS<INT8_MOST_TILE_ROWS ? Stage::COLUMNS : INT8_SMALL_TILE_ROWS>
+                  __device__ void add_item(const int8_item &item) {
+        if constexpr (COLUMNS < Stage::COLUMNS)
+            if (item.count > COLUMNS)
+                return add_item<COLUMNS + INT8_SMALL_TILE_ROWS>(item);
+        add_rows<COLUMNS>(item);
     }
 
     __device__ void multiply_all() {
