@@ -16,7 +16,7 @@ enum {
 };
 
 /* TOGETHER: blocks that a multiprocessor has at a time. */
-template <int COLUMNS, int GROUP, int TOGETHER>
+template <int COLUMNS, int GROUP, int TOGETHER, int FEWEST>
 static __global__ void __launch_bounds__(INT8_THREADS, TOGETHER)
     run_gemm_wgmma_int8(GB_GRID_CONSTANT int8_gemm p) {
 #if defined(GB_HAS_WGMMA)
@@ -50,7 +50,8 @@ static __global__ void __launch_bounds__(INT8_THREADS, TOGETHER)
             send_results(p, stored, of_sent, threadIdx.x / WARP - (WARPGROUP / WARP - SENDING_WARPS));
     } else {
         take_registers<registers::OF_MULTIPLYING>();
-        int8_multiplier<stage>(p, stages, table, rows, stored, pipeline, of_rows, of_sent).multiply_all();
+        int8_multiplier<stage, FEWEST>(p, stages, table, rows, stored, pipeline, of_rows, of_sent)
+            .multiply_all();
     }
 #endif
 }
@@ -113,10 +114,10 @@ static int8_gemm product_of(const gb_cuda_call *const *calls, uint32_t count, co
     return p;
 }
 
-template <int COLUMNS, int GROUP, int TOGETHER>
+template <int COLUMNS, int GROUP, int TOGETHER, int FEWEST = COLUMNS>
 static void add_product(const gb_cuda_call *call, const int8_gemm &p, unsigned blocks) {
-    add_launch(call->launches, "gemm_wgmma_int8", run_gemm_wgmma_int8<COLUMNS, GROUP, TOGETHER>, blocks,
-               INT8_THREADS, int8_stage<COLUMNS, GROUP, TOGETHER>::ALL_BYTES, p);
+    add_launch(call->launches, "gemm_wgmma_int8", run_gemm_wgmma_int8<COLUMNS, GROUP, TOGETHER, FEWEST>,
+               blocks, INT8_THREADS, int8_stage<COLUMNS, GROUP, TOGETHER>::ALL_BYTES, p);
 }
 
 /* Where blocks have several items of few rows each, two of them wait for memory in turns; else one has as
@@ -128,7 +129,11 @@ static void launch_columns(const gb_cuda_call *call, const int8_gemm &p) {
     if constexpr (COLUMNS <= INT8_SMALL_TILE_ROWS)
         if (p.items() >= SEVERAL * at_a_time)
             return add_product<COLUMNS, GROUP, 2>(call, p, 2 * at_a_time);
-    add_product<COLUMNS, GROUP, 1>(call, p, blocks_for(p.items(), blocks_for(p.items(), at_a_time)));
+    const uint32_t blocks = blocks_for(p.items(), blocks_for(p.items(), at_a_time));
+    if constexpr (COLUMNS == INT8_MOST_TILE_ROWS)
+        if (p.lists.tiles)
+            return add_product<COLUMNS, GROUP, 1, INT8_SMALL_TILE_ROWS>(call, p, blocks);
+    add_product<COLUMNS, GROUP, 1>(call, p, blocks);
 }
 
 static void launch(const gb_cuda_call *call, const int8_gemm &p, size_t tile_rows) {

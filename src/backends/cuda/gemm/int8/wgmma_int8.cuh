@@ -27,7 +27,9 @@ struct int8_registers {
 
 /* ---- The warps that multiply --------------------------------------------------------------------------- */
 
-template <typename Stage>
+/* FEWEST: an item of so many rows or less is multiplied as if it had them, one of more with 64 more, and so
+ * on. Experts' items differ; a kernel for Stage::COLUMNS alone is faster. */
+template <typename Stage, int FEWEST>
 struct int8_multiplier : int8_sums<Stage> {
     using int8_sums<Stage>::p, int8_sums<Stage>::lane, int8_sums<Stage>::fragment, int8_sums<Stage>::sums;
     const uint8_t *stages;
@@ -108,9 +110,8 @@ struct int8_multiplier : int8_sums<Stage> {
         }
     }
 
-    /* As many rows as an item has, in whole 64: where a product has several tiles of rows. */
-    template <int COLUMNS = Stage::COLUMNS<INT8_MOST_TILE_ROWS ? Stage::COLUMNS : INT8_SMALL_TILE_ROWS>
-                  __device__ void add_item(const int8_item &item) {
+    template <int COLUMNS = FEWEST>
+    __device__ void add_item(const int8_item &item) {
         if constexpr (COLUMNS < Stage::COLUMNS)
             if (item.count > COLUMNS)
                 return add_item<COLUMNS + INT8_SMALL_TILE_ROWS>(item);
