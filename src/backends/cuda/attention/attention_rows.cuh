@@ -285,8 +285,8 @@ struct row_copies {
     }
 };
 
-/* Waits for the thread's copies but the last `left` calls of begin_next. The usual ones, 4 and 5 of six
- * stages, are asked for first. */
+/* Waits for the thread's copies but those of the last `left` calls of begin_next. With six stages that is
+ * mostly 4 or 5, which are compared first. */
 __device__ inline void wait_for_rows(unsigned left) {
     if (left == 4)
         return wait_for_copies<4>();

@@ -18,7 +18,7 @@ enum {
     INT8_MOST_TILE_ROWS = 256,
     INT8_SMALL_TILE_ROWS = 64,
 };
-constexpr uint32_t INT8_ROW_TILES_TOGETHER = 8;
+constexpr uint32_t INT8_ROW_TILES_TOGETHER = 8; /* of the order of items */
 
 /* Products of the same rows. An item of work is a tile of outputs, a tile of rows, and a split of k. */
 struct int8_gemm {
@@ -36,9 +36,9 @@ struct int8_gemm {
     }
 };
 
-/* An item: rows first .. first + count - 1, and blocks begin .. end - 1. A few tiles of rows have all tiles
- * of outputs before the next ones have any: what blocks read at a time is then some megabytes, which the L2
- * cache keeps, for several of them each. */
+/* An item: rows first .. first + count - 1, and blocks begin .. end - 1. INT8_ROW_TILES_TOGETHER tiles of
+ * rows have all tiles of outputs before the next ones have any, so that blocks which run at a time share most
+ * of what they read in the L2 cache. */
 struct int8_item {
     uint32_t matrix;
     uint32_t output_tile, weight_tile; /* in y and among the matrix's: the same but for experts */

@@ -92,6 +92,7 @@ struct int8_multiplier : int8_sums<Stage> {
             arrive_by_warp(release, lane);
     }
 
+    /* Multiplies an item as if it had COLUMNS rows. */
     template <int COLUMNS>
     __device__ void add_rows(const int8_item &item) {
         uint32_t even[INT8_UNITS][4], odd[INT8_UNITS][4];
@@ -110,6 +111,7 @@ struct int8_multiplier : int8_sums<Stage> {
         }
     }
 
+    /* Multiplies an item of more rows than COLUMNS - 64, or of any number where that is FEWEST. */
     template <int COLUMNS = FEWEST>
     __device__ void add_item(const int8_item &item) {
         if constexpr (COLUMNS < Stage::COLUMNS)
