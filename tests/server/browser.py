@@ -132,7 +132,8 @@ class Browser:
             if value:
                 return value
             time.sleep(0.02)
-        raise AssertionError(f"not within {seconds} s: {script}")
+        log = self.run("return document.getElementById('log')?.innerText || ''")
+        raise AssertionError(f"not within {seconds} s: {script}; the page ends with: {log[-500:]}")
 
     def log(self):
         """What the console has said since the last call, problems alone."""
