@@ -154,6 +154,7 @@ static gumbel_status fill_batch(gumbel_engine *engine, gumbel_error *error) {
     engine->batch.token_count = engine->batch.row_count = 0;
     engine->batch.logits = NULL;
     engine->batch.late_masks = NULL;
+    engine->batch.has_prepared = false;
     gb_late_masks_clear(engine->late_masks);
     GB_TRY(gb_check_step(engine, error));
     GB_TRY(add_requests(engine, true, error));
@@ -347,7 +348,9 @@ static gumbel_status execute_batch(gumbel_engine *engine, gumbel_error *error) {
     announce_following(engine);
     note_written(engine);
     begin_masks(engine);
-    return engine->backend->functions->step(engine->backend, &engine->batch, error);
+    GB_TRY(engine->backend->functions->step(engine->backend, &engine->batch, error));
+    engine->step_times.has_prepared |= engine->batch.has_prepared;
+    return GUMBEL_OK;
 }
 
 /* Masks are finished in any case: their makers are the callers' again. Nothing is left to execute where all

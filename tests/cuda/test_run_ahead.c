@@ -196,6 +196,42 @@ static void schedulers_begin_steps_ahead(void **unused) {
     assert_int_equal(count, ANSWER);
 }
 
+/* Draws a token for each of two sessions that stand behind one, in one step; graphs is how many it launches.
+ */
+static void draw_together(int32_t *tokens, unsigned graphs) {
+    const gumbel_sampling sampling = settings_of(1);
+    gumbel_session *sessions[2] = {new_session(), new_session()};
+    gumbel_request requests[2];
+    gumbel_result results[2];
+    for (int i = 0; i < 2; i++) {
+        tokens[i] = step(sessions[i], prompt[i], true, 1, NULL);
+        results[i] = (gumbel_result){.size = sizeof results[i]};
+        requests[i] = (gumbel_request){.size = sizeof requests[i],
+                                       .session = sessions[i],
+                                       .tokens = &tokens[i],
+                                       .token_count = 1,
+                                       .result = &results[i],
+                                       .sampling = &sampling};
+    }
+    const unsigned before = emulated_graph_launches;
+    assert_ok(gumbel_step(engine, requests, 2, &error), &error);
+    assert_int_equal(emulated_graph_launches - before, graphs);
+    assert_int_equal(engine->batch.has_prepared, graphs == 0);
+    for (int i = 0; i < 2; i++) {
+        tokens[i] = results[i].token;
+        gumbel_session_destroy(sessions[i]);
+    }
+}
+
+/* It is launched kernel by kernel, and its graph is made meanwhile; the bits are the same. */
+static void the_first_step_of_a_size_is_no_graph(void **unused) {
+    (void)unused;
+    int32_t first[2], second[2];
+    draw_together(first, 0);
+    draw_together(second, 1);
+    assert_memory_equal(first, second, sizeof first);
+}
+
 #endif
 
 #define TEST(name)                                                                                           \
@@ -213,6 +249,7 @@ static int try_all(const char *config) {
         TEST(steps_are_begun_ahead),
         TEST(no_step_is_begun_that_is_not_taken),
         TEST(answers_by_turns_run_nothing_ahead),
+        TEST(the_first_step_of_a_size_is_no_graph),
         TEST(schedulers_begin_steps_ahead),
 #endif
     };

@@ -146,6 +146,19 @@ static void costs_are_those_measured(void **state) {
     assert_true(gb_step_times_of(&times, 5) < 9e-3); /* the 12 ms are too long ago */
 }
 
+/* A step that has captured a graph says nothing of those that find it, and longer drafts are tried again. */
+static void steps_that_prepare_are_not_noted(void **state) {
+    (void)state;
+    gb_step_times times = {0};
+    gb_step_times_note(&times, 4, 7e-3);
+    const double expected = gb_step_times_of(&times, 8);
+    times.has_prepared = true;
+    gb_step_times_note(&times, 8, 13e-3);
+    assert_true(fabs(gb_step_times_of(&times, 8) - expected) < 1e-9);
+    gb_step_times_note(&times, 8, 8e-3);
+    assert_true(fabs(gb_step_times_of(&times, 8) - 8e-3) < 1e-9);
+}
+
 /* More rows than were measured add what the last ones added, at most what is usual; less than nothing they do
  * not. */
 static void longer_steps_are_tried(void **state) {
@@ -222,6 +235,7 @@ int main(void) {
         cmocka_unit_test(without_memory_it_finds_nothing),
         cmocka_unit_test(chances_follow_what_was_seen),
         cmocka_unit_test(longer_steps_are_tried),
+        cmocka_unit_test(steps_that_prepare_are_not_noted),
         cmocka_unit_test(fewer_rows_are_cheaper),
         cmocka_unit_test(costs_are_those_measured),
         cmocka_unit_test(rows_are_many_where_they_pay),

@@ -8,7 +8,7 @@ static const uint32_t least_rows[GB_ROW_CLASSES] = {1,  2,  3,  4,   5,   6,   7
 /* A class's first steps count alike, later ones for little, and what was measured long ago not at all. */
 enum { SETTLED = 8 };
 static const uint64_t lifetime = 1024;
-/* One step may be held up by the machine, and the first one of its class makes what the others find. */
+/* A step may be held up by the machine, most of all the first one of its class. */
 static const double most_change = 1.25, most_surprise = 2;
 /* What is usual: a second row takes another path than one, and more add their arithmetic. */
 static const double usual_second = 0.2, usual_slope = 0.1;
@@ -92,7 +92,9 @@ static double clip(const gb_step_times *times, uint32_t c, double seconds) {
 
 void gb_step_times_note(gb_step_times *times, uint32_t rows, double seconds) {
     const uint32_t c = class_of(rows);
-    if (times->is_fixed)
+    const bool has_prepared = times->has_prepared;
+    times->has_prepared = false;
+    if (times->is_fixed || has_prepared)
         return;
     times->steps++;
     if (!is_known(times, c))

@@ -17,10 +17,12 @@ typedef struct gb_step_times {
     uint32_t samples[GB_ROW_CLASSES];  /* that they are from, as far as it matters */
     uint64_t noted_at[GB_ROW_CLASSES]; /* after how many steps */
     uint64_t steps;
-    bool is_fixed; /* nothing is noted, so that what is drafted does not depend on the time (for tests) */
+    bool has_prepared; /* a step since the last one noted has done so (batch.h) */
+    bool is_fixed;     /* nothing is noted, so that what is drafted does not depend on the time (for tests) */
 } gb_step_times;
 
-/* Notes that a step that only decodes took so long. rows >= 1. */
+/* Notes that a step that only decodes took so long. Not where one has prepared what later ones find, since
+ * those are quicker. rows >= 1. */
 void gb_step_times_note(gb_step_times *times, uint32_t rows, double seconds);
 
 /* Whether any time is known, so that they are in seconds. */

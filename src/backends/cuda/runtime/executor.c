@@ -36,6 +36,7 @@ struct gb_cuda_executor {
     gb_cuda_lookahead lookahead;
     gb_cuda_step_part part; /* that is being launched */
     uint32_t number;        /* of the last step that was enqueued */
+    bool has_captured;      /* a graph, since the batch began */
 };
 
 /* ---- Launching ----------------------------------------------------------------------------------------- */
@@ -65,6 +66,27 @@ static bool can_capture(const gb_cuda_executor *e) {
            (sizes->runs.count == sizes->tokens || sizes->rows == sizes->tokens) && sizes->first_row == 0;
 }
 
+/* Makes the graph, unless that has failed before; false: there is none. */
+static bool capture(gb_cuda_executor *e, gb_cuda_graph *graph) {
+    gumbel_error ignored;
+    if (graph->has_failed)
+        return false;
+    e->has_captured = true;
+    graph->has_failed = gb_cuda_graph_capture(graph, e->stream, enqueue, e, &ignored) != GUMBEL_OK;
+    return !graph->has_failed;
+}
+
+/* The first step of its size is captured while it runs, which takes about as long. Where ranks wait for each
+ * other's kernels, nothing that may wait comes behind one's launch. */
+static gumbel_status launch_first(gb_cuda_executor *e, gb_cuda_graph *graph, gumbel_error *error) {
+    if (e->rank.count > 1 && capture(e, graph))
+        return gb_cuda_check(cudaGraphLaunch(graph->instance, e->stream), "launching a step", error);
+    GB_TRY(enqueue(e, error));
+    if (e->rank.count < 2)
+        capture(e, graph);
+    return GUMBEL_OK;
+}
+
 /* Enqueues the step that is bound, or a part of it. */
 static gumbel_status launch(gb_cuda_executor *e, gb_cuda_step_part part, gumbel_error *error) {
     const gb_cuda_step_sizes *sizes = &e->launches.sizes;
@@ -73,14 +95,8 @@ static gumbel_status launch(gb_cuda_executor *e, gb_cuda_step_part part, gumbel_
         return enqueue(e, error);
     gb_cuda_graph *graph =
         gb_cuda_graphs_find(&e->graphs, sizes->tokens, sizes->rows, sizes->runs.count, part);
-    if (!graph->instance) {
-        gumbel_status status = gb_cuda_graph_capture(graph, e->stream, enqueue, e, error);
-        if (status != GUMBEL_OK && graph->has_failed)
-            return status;
-        graph->has_failed = status != GUMBEL_OK;
-        if (graph->has_failed)
-            return enqueue(e, error);
-    }
+    if (!graph->instance)
+        return launch_first(e, graph, error);
     return gb_cuda_check(cudaGraphLaunch(graph->instance, e->stream), "launching a step", error);
 }
 
@@ -253,7 +269,9 @@ static gumbel_status run_batch(gb_cuda_executor *e, gb_batch *batch, gumbel_erro
 
 /* Without memory no rank has begun; after any other failure the kernels of the others would wait. */
 gumbel_status gb_cuda_executor_run(gb_cuda_executor *e, gb_batch *batch, gumbel_error *error) {
+    e->has_captured = false;
     const gumbel_status status = run_batch(e, batch, error);
+    batch->has_prepared = e->has_captured;
     if (status != GUMBEL_OK && status != GUMBEL_ERROR_MEMORY)
         gb_cuda_exchange_stop_all(&e->exchange);
     return status;
