@@ -358,7 +358,7 @@ static void rows_of_one_sequence(void **state) {
 static void drafts_are_accepted_as_wanted(void **state) {
     (void)state;
     char *text = output_of(GUMBEL(NULL, "bench", program, "-p", "0", "-n", "12", "-d", "0,5", "--rows", "2,4",
-                                  "-r", "2", "--no-limits", "--temp", "1", "--draft-model", program,
+                                  "-r", "2", "--no-limits", "--temp", "1", "--draft", program,
                                   "--draft-acceptance", "0,70,100", "--json"));
     json_t *object = only_object(text);
     const json_t *tests = json_object_get(object, "tests");
@@ -370,16 +370,17 @@ static void drafts_are_accepted_as_wanted(void **state) {
     json_decref(object);
     free(text);
     char *table = output_of(GUMBEL(NULL, "bench", program, "-p", "0", "-n", "5", "-d", "1", "-r", "1",
-                                   "--no-limits", "--draft-model", program, "--draft-acceptance", "50"));
+                                   "--no-limits", "--draft", program, "--draft-acceptance", "50"));
     assert_has(table, "drafts of up to 3 at 1, 50 %");
     free(table);
     command_result result = GUMBEL(NULL, "bench", program, "--draft-acceptance", "50");
     assert_status(result, 1);
-    assert_one_error_line(&result, "nothing is there that guesses: export the program with --draft-head");
+    assert_one_error_line(&result,
+                          "--draft heads: the program has none that guesses: export it with --draft-head");
     free_result(&result);
-    result = GUMBEL(NULL, "bench", program, "--draft-model", program);
+    result = GUMBEL(NULL, "bench", program, "--draft", program);
     assert_status(result, 1);
-    assert_one_error_line(&result, "--draft-model needs --draft-acceptance");
+    assert_one_error_line(&result, "--draft needs --draft-acceptance");
     free_result(&result);
 }
 

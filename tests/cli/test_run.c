@@ -237,17 +237,22 @@ static void programs_without_a_sampler(void **state) {
 static void another_program_guesses(void **state) {
     (void)state;
     char *alone = sample("5", "1.5");
-    char *guessed = output_of(GUMBEL(NULL, "run", "-m", program, "--tokens", "2,17,99", "--print-tokens",
-                                     "-n", "24", "--temp", "1.5", "-s", "5", "--ignore-eos", "--draft",
-                                     "model", "--draft-model", program));
+    char *guessed =
+        output_of(GUMBEL(NULL, "run", "-m", program, "--tokens", "2,17,99", "--print-tokens", "-n", "24",
+                         "--temp", "1.5", "-s", "5", "--ignore-eos", "--draft", program));
     assert_string_equal(alone, guessed);
     free(alone);
     free(guessed);
-    command_result result = GUMBEL(NULL, "run", program, "--tokens", "2", "--draft", "model");
+    command_result result = GUMBEL(NULL, "run", program, "--tokens", "2", "--draft", "heads");
     assert_status(result, 1);
-    assert_has(result.errors, "nothing is there that guesses: export the program with --draft-head");
+    assert_has(result.errors,
+               "--draft heads: the program has none that guesses: export it with --draft-head");
     free_result(&result);
-    result = GUMBEL(NULL, "run", program, "--tokens", "2", "--draft-model", logits_program);
+    result = GUMBEL(NULL, "run", program, "--tokens", "2", "--draft", "lokup");
+    assert_status(result, 1);
+    assert_has(result.errors, "--draft lokup: neither auto, lookup, heads nor off, and no program: ");
+    free_result(&result);
+    result = GUMBEL(NULL, "run", program, "--tokens", "2", "--draft", logits_program);
     assert_status(result, 1);
     assert_has(result.errors, "draft_engine: its program was exported with --logits and draws no tokens");
     free_result(&result);

@@ -63,7 +63,7 @@ class DraftModels(unittest.TestCase):
         asked = [(f"Who is number {i}?", 20 + i) for i in range(6)]
         with Server() as server:
             expected = [self.ask(server, *one) for one in asked]
-        with Server("--draft-model", GEMMA, "--draft", "model") as server:
+        with Server("--draft", GEMMA) as server:
             with concurrent.futures.ThreadPoolExecutor(6) as pool:
                 found = list(pool.map(lambda one: self.ask(server, *one), asked * 2))
             for draft in ("model", "auto", "lookup", "off"):
@@ -80,7 +80,7 @@ class DraftModels(unittest.TestCase):
             with self.assertRaises(openai.BadRequestError) as caught:
                 self.ask(server, "Who?", 1, draft="model")
             self.assertIn("no other program guesses for this one", str(caught.exception))
-        for words in (("--draft", "model"), ("--draft-model", QWEN)):
+        for words in (("--draft", "heads"), ("--draft", QWEN)):
             with self.assertRaises(RuntimeError):
                 Server(*words)
 

@@ -55,14 +55,14 @@ static const cli_option bench_table[] = {
      .type = CLI_INTEGERS,
      .range = {.low = 1, .high = CLI_BENCH_MOST_ROWS},
      .offset = offsetof(bench_arguments, tests.rows)},
-    {.names = "--draft-model",
+    {.names = "--draft",
      .argument = "PROGRAM",
      .help = "What guesses for --draft-acceptance, in place of the program's draft head.",
      .type = CLI_STRING,
      .offset = offsetof(bench_arguments, model.draft_model)},
     {.names = "--draft-acceptance",
      .argument = "LIST",
-     .help = "Also decode one sequence with drafts of the program's draft head or --draft-model, of whose "
+     .help = "Also decode one sequence with drafts of the program's draft head or --draft, of whose "
              "guesses so many of 100 are accepted: "
              "they are drawn in full, then replaced by right and wrong tokens. A draft has a token less than "
              "the rows of --rows, 1 and 4 by default.",
@@ -148,7 +148,7 @@ static bool drafts_are_whole(const bench_arguments *arguments) {
 static int bench(void *given) {
     const bench_arguments *arguments = given;
     if (!drafts_are_whole(arguments))
-        return cli_fail("--draft-model needs --draft-acceptance, which says how often its guesses are right");
+        return cli_fail("--draft needs --draft-acceptance, which says how often its guesses are right");
     const cli_integers *threads = &arguments->threads;
     const cli_words *more = &arguments->programs;
     printing p = {cli_bench_find_format(arguments->json ? "json" : arguments->format), 0};

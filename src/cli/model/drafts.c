@@ -9,19 +9,14 @@ enum { DEFAULT_DRAFT = 8, DEFAULT_ROWS = 256, LONGEST_DRAFT = 64 };
 const cli_option cli_draft_table[] = {
     {.names = "--draft",
      .argument = "WHO",
-     .help = "Who guesses the next tokens, so that one step verifies several: lookup (what followed the last "
-             "tokens before, in prompt and answer), model (the program's draft head, or --draft-model), auto "
-             "(the best "
-             "there is: the default) or off. A guess changes no token, and is made only where it saves time.",
-     .type = CLI_CHOICE,
-     .choices = "auto lookup model off",
-     .offset = offsetof(cli_draft_options, drafting)},
-    {.names = "--draft-model",
-     .argument = "PROGRAM",
-     .help = "A smaller program of the same vocabulary, or its checkpoint, that guesses the next tokens in "
-             "place of a draft head. It runs where the program does.",
+     .help =
+         "Who guesses the next tokens, so that one step verifies several: lookup (what followed the last "
+         "tokens before, in prompt and answer), heads (the program's own draft head alone), auto (the best "
+         "there is: the default), off, or PROGRAM: auto with a smaller program of the same vocabulary, or "
+         "its checkpoint, in place of a head. A guess changes no token, and is made only where it saves "
+         "time.",
      .type = CLI_STRING,
-     .offset = offsetof(cli_draft_options, model)},
+     .offset = offsetof(cli_draft_options, who)},
     {.names = "--draft-max",
      .argument = "N",
      .help =
@@ -33,17 +28,33 @@ const cli_option cli_draft_table[] = {
     {0},
 };
 
+/* Any other word is a program. */
+static const struct {
+    const char *word;
+    gumbel_drafting drafting;
+} words[] = {
+    {"auto", GUMBEL_DRAFTING_AUTO},
+    {"lookup", GUMBEL_DRAFTING_LOOKUP},
+    {"heads", GUMBEL_DRAFTING_MODEL},
+    {"off", GUMBEL_DRAFTING_OFF},
+};
+enum { WORDS = sizeof words / sizeof *words };
+
+static size_t find_word(const char *who) {
+    size_t i = 0;
+    while (i < WORDS && strcmp(words[i].word, who) != 0)
+        i++;
+    return i;
+}
+
+/* Beside a program there are lookups. */
 gumbel_drafting cli_drafting(const cli_draft_options *flags) {
-    if (!flags->drafting || strcmp(flags->drafting, "auto") == 0)
-        return GUMBEL_DRAFTING_AUTO;
-    if (strcmp(flags->drafting, "model") == 0)
-        return GUMBEL_DRAFTING_MODEL;
-    return strcmp(flags->drafting, "off") == 0 ? GUMBEL_DRAFTING_OFF : GUMBEL_DRAFTING_LOOKUP;
+    const size_t i = flags->who ? find_word(flags->who) : WORDS;
+    return i < WORDS ? words[i].drafting : GUMBEL_DRAFTING_AUTO;
 }
 
 const char *cli_draft_model(const cli_draft_options *flags) {
-    const gumbel_drafting drafting = cli_drafting(flags);
-    return drafting == GUMBEL_DRAFTING_AUTO || drafting == GUMBEL_DRAFTING_MODEL ? flags->model : NULL;
+    return flags->who && find_word(flags->who) == WORDS ? flags->who : NULL;
 }
 
 uint32_t cli_draft_tokens(const cli_draft_options *flags, int slots) {

@@ -10,8 +10,7 @@
 #include <stdio.h>
 
 typedef struct cli_draft_options {
-    const char *drafting;
-    const char *model; /* a program that guesses */
+    const char *who; /* a word or a program */
     cli_integer most;
 } cli_draft_options;
 
@@ -20,7 +19,7 @@ extern const cli_option cli_draft_table[];
 /* What the flags say, or by default. */
 gumbel_drafting cli_drafting(const cli_draft_options *flags);
 
-/* The program to open for guessing; NULL: none, or the flags name other drafters alone. */
+/* The program to open for guessing; NULL: none. */
 const char *cli_draft_model(const cli_draft_options *flags);
 
 /* Draft tokens of one sequence in a step, for the options of an engine with so many slots; 0: none. Many

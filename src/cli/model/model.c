@@ -109,20 +109,29 @@ gumbel_status cli_check_draft_model(const cli_model_options *options, const gumb
     if (!options->needs_draft_model || options->draft_model || gumbel_program_draft_head(program))
         return GUMBEL_OK;
     return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
-                   "nothing is there that guesses: export the program with --draft-head, or give "
-                   "--draft-model PROGRAM");
+                   "--draft heads: the program has none that guesses: export it with --draft-head or "
+                   "--assistant, or give --draft PROGRAM");
+}
+
+gumbel_status cli_open_draft_model(const cli_model_options *options, uint32_t max_context,
+                                   gumbel_program **program, gumbel_error *error) {
+    const cli_program_options source = {.path = options->draft_model, .pull = options->source.pull};
+    double seconds;
+    const gumbel_status status = cli_open_program(&source, max_context, program, &seconds, error);
+    return status == GUMBEL_OK
+               ? status
+               : gb_prefix(error, status, "--draft %s: neither auto, lookup, heads nor off, and no program",
+                           options->draft_model);
 }
 
 /* What guesses; NULL: nothing does. */
 static gumbel_status find_draft_program(const cli_model_options *options, cli_model *model,
                                         const gumbel_program **program, gumbel_error *error) {
-    const cli_program_options source = {.path = options->draft_model, .pull = options->source.pull};
-    double seconds;
     *program = options->draft_head ? gumbel_program_draft_head(model->program) : NULL;
     GB_TRY(cli_check_draft_model(options, model->program, error));
     if (!options->draft_model)
         return GUMBEL_OK;
-    GB_TRY(cli_open_program(&source, model->max_context, &model->draft_program, &seconds, error));
+    GB_TRY(cli_open_draft_model(options, model->max_context, &model->draft_program, error));
     *program = model->draft_program;
     return GUMBEL_OK;
 }

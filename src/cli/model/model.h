@@ -61,6 +61,10 @@ gumbel_status cli_model_open_program(const cli_model_options *options, cli_model
 gumbel_status cli_model_start(const cli_model_options *options, bool snapshots, cli_model *model,
                               gumbel_error *error);
 
+/* Opens draft_model, which is not NULL. Errors: as cli_open_program. The caller closes the program. */
+gumbel_status cli_open_draft_model(const cli_model_options *options, uint32_t max_context,
+                                   gumbel_program **program, gumbel_error *error);
+
 /* Refuses drafts by a model where there is none, nor a draft head of the program. Errors: ARGUMENT. */
 gumbel_status cli_check_draft_model(const cli_model_options *options, const gumbel_program *program,
                                     gumbel_error *error);

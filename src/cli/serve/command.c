@@ -204,7 +204,8 @@ static int serve(void *given) {
         return cli_fail_usage(
             "serve takes no --seed: each request has its own, or one is drawn and reported");
     if (cli_draft_model(&arguments->draft) && arguments->serve.more.count > 0)
-        return cli_fail_usage("--draft-model guesses for one program, and several are given");
+        return cli_fail_usage("--draft %s: it guesses for one program, and several are given",
+                              arguments->draft.who);
     if (arguments->model.launched && arguments->serve.more.count > 0)
         return cli_fail_usage("--launched runs one program, and several are given");
     if (!arguments->serve.certificate != !arguments->serve.private_key)

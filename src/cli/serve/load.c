@@ -72,13 +72,11 @@ static gumbel_status count_bytes_of(const cli_model_options *options, const gumb
 /* If there is one: a draft model, or else the program's draft head. */
 static gumbel_status count_draft_bytes(const cli_model_options *options, const gumbel_program *program,
                                        uint32_t context, uint64_t *bytes, gumbel_error *error) {
-    const cli_program_options source = {.path = options->draft_model, .pull = options->source.pull};
     const gumbel_program *head = options->draft_head ? gumbel_program_draft_head(program) : NULL;
     gumbel_program *draft = NULL;
-    double seconds;
     if (!options->draft_model)
         return head ? count_bytes_of(options, head, context, bytes, error) : GUMBEL_OK;
-    gumbel_status status = cli_open_program(&source, context, &draft, &seconds, error);
+    gumbel_status status = cli_open_draft_model(options, context, &draft, error);
     if (status == GUMBEL_OK)
         status = count_bytes_of(options, draft, context, bytes, error);
     gumbel_program_close(draft);

@@ -194,7 +194,7 @@ static bool submit_prompts(server_generation *generation, const server_limits *l
     const size_t most = generation->request.is_stream ? limits->max_stream_bytes : 0;
     if (generation->request.drafting == GUMBEL_DRAFTING_MODEL && !generation->model->has_draft_model)
         return server_refuse(failure, "draft",
-                             "draft: no other program guesses for this one (gumbel serve --draft-model)");
+                             "draft: no other program guesses for this one (gumbel serve --draft PROGRAM)");
     if (!server_run_init(&generation->run, &generation->model->generator, generation->prompts.count, most,
                          failure))
         return false;

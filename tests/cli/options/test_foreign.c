@@ -128,7 +128,10 @@ static void what_is_ours_by_another_name_works(void **state) {
     assert_int_equal(cli_draft_tokens(&parsed.draft, 1), 0);
     assert_int_equal(RUN("-md", "small.gumbel", "--spec-type", "draft-simple"), CLI_PARSED);
     assert_string_equal(cli_draft_model(&parsed.draft), "small.gumbel");
+    assert_int_equal(cli_drafting(&parsed.draft), GUMBEL_DRAFTING_AUTO);
+    assert_int_equal(RUN("--spec-type", "draft-mtp"), CLI_PARSED);
     assert_int_equal(cli_drafting(&parsed.draft), GUMBEL_DRAFTING_MODEL);
+    assert_null(cli_draft_model(&parsed.draft));
     assert_int_equal(RUN("-md", "small.gumbel", "--draft", "lookup"), CLI_PARSED);
     assert_null(cli_draft_model(&parsed.draft));
     assert_int_equal(RUN("-ub", "2048"), CLI_PARSED);
