@@ -367,11 +367,16 @@ static void drafts_are_accepted_as_wanted(void **state) {
     assert_string_equal(json_string_value(json_object_get(test, "name")), "drafts of up to 3 at 0, 100 %");
     assert_string_equal(json_string_value(json_object_get(test, "test")), "drafted");
     assert_true(number(test, "draft_acceptance") == 1 && number(test, "rows") == 4);
+    const json_t *guesses = json_object_get(test, "draft_tokens"),
+                 *right = json_object_get(test, "accepted_tokens");
+    assert_true(number(guesses, "mean") > 0 && number(guesses, "mean") == number(right, "mean"));
+    assert_true(number(json_object_get(test, "drafts"), "mean") <= number(right, "mean"));
     json_decref(object);
     free(text);
     char *table = output_of(GUMBEL(NULL, "bench", program, "-p", "0", "-n", "5", "-d", "1", "-r", "1",
                                    "--no-limits", "--draft", program, "--draft-acceptance", "50"));
     assert_has(table, "drafts of up to 3 at 1, 50 %");
+    assert_has(table, " guesses in ");
     free(table);
     command_result result = GUMBEL(NULL, "bench", program, "--draft-acceptance", "50");
     assert_status(result, 1);

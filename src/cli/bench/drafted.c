@@ -80,6 +80,9 @@ static gumbel_status measure(const drafted *d, cli_bench_test *test, gumbel_erro
     cli_average_add(&test->seconds, seconds);
     cli_average_add(&test->step_seconds, seconds / (double)(test->tokens - stats.accepted));
     cli_average_add(&test->rate, test->tokens / seconds);
+    cli_average_add(&test->drafts, (double)stats.steps);
+    cli_average_add(&test->guesses, (double)stats.proposed);
+    cli_average_add(&test->accepted, (double)stats.accepted);
     return GUMBEL_OK;
 }
 

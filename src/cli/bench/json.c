@@ -41,6 +41,15 @@ static json_t *profile_json(const cli_profile *profile) {
     return list;
 }
 
+/* Of a test without drafts they are null. */
+static void add_drafts(json_t *object, const cli_bench_test *test) {
+    json_object_set_new(object, "draft_acceptance",
+                        test->kind == CLI_BENCH_DRAFTED ? json_real(test->acceptance / 100.0) : json_null());
+    json_object_set_new(object, "drafts", average_json(&test->drafts));
+    json_object_set_new(object, "draft_tokens", average_json(&test->guesses));
+    json_object_set_new(object, "accepted_tokens", average_json(&test->accepted));
+}
+
 static json_t *test_json(const cli_bench_test *test, const cli_profile *profile) {
     static const char *const kinds[] = {"prompt", "decode", "answer", "drafted"};
     char name[CLI_BENCH_NAME];
@@ -55,8 +64,7 @@ static json_t *test_json(const cli_bench_test *test, const cli_profile *profile)
                   average_json(&test->rate), "seconds", average_json(&test->seconds), "read_bytes",
                   test->read_bytes, "int8_products", test->int8_products);
     json_object_set_new(object, "decode_tokens_per_second", average_json(&test->decode_rate));
-    json_object_set_new(object, "draft_acceptance",
-                        test->kind == CLI_BENCH_DRAFTED ? json_real(test->acceptance / 100.0) : json_null());
+    add_drafts(object, test);
     json_object_set_new(object, "read_bytes_per_second", average_json(&test->read_rate));
     json_object_set_new(object, "int8_products_per_second", average_json(&test->int8_rate));
     json_object_set_new(object, "limit", *limit ? json_string(limit) : json_null());

@@ -99,6 +99,9 @@ static void print_test(const cli_bench_test *test, FILE *file) {
             cli_bench_milliseconds(test, true));
     if (fraction > 0)
         fprintf(file, " %5.1f %% of %s", 100 * fraction, limit);
+    if (test->kind == CLI_BENCH_DRAFTED)
+        fprintf(file, " %.0f of %.0f guesses in %.0f drafts", test->accepted.mean, test->guesses.mean,
+                test->drafts.mean);
     fprintf(file, "\n");
     if (test->decode_rate.count > 0)
         fprintf(file, "%-30s %9.2f +- %-7.2f\n", "  after the first token", test->decode_rate.mean,
