@@ -137,10 +137,10 @@ static gb_lookahead lookahead_of(const gumbel_session *session) {
     gb_lookahead lookahead = {.sampling = &generation->sampling, .steps = UINT32_MAX};
     if (session->constraint && gb_constraint_mask(session->constraint).make)
         return (gb_lookahead){0};
-    if (session->drafter && !gb_drafter_lets_ahead(session->drafter))
-        return (gb_lookahead){0};
     if (generation->max_new_tokens > 0)
         lookahead.steps = generation->max_new_tokens - generation->generated - 1;
+    if (session->drafter)
+        lookahead.steps = gb_drafter_lets_ahead(session->drafter, lookahead.steps);
     if (!generation->ignore_stop)
         lookahead.stop_tokens = session->engine->program->metadata.stop_tokens;
     return lookahead;

@@ -232,6 +232,94 @@ static void the_first_step_of_a_size_is_no_graph(void **unused) {
     assert_memory_equal(first, second, sizeof first);
 }
 
+enum { LONG_ANSWER = 40, PREDICTED = 24, PREDICTED_END = 38 };
+
+static void generate_drafted(gumbel_drafting drafting, const int32_t *predicted, size_t count,
+                             int32_t *tokens, gumbel_draft_stats *stats) {
+    const gumbel_sampling sampling = settings_of(1);
+    const gumbel_generate_options options = {.size = sizeof options,
+                                             .sampling = &sampling,
+                                             .max_new_tokens = LONG_ANSWER,
+                                             .ignore_stop = true,
+                                             .drafting = drafting,
+                                             .max_draft = 1,
+                                             .predicted_tokens = predicted,
+                                             .predicted_count = count};
+    gumbel_session *session = new_session();
+    assert_ok(gumbel_generate(session, prompt, PROMPT, &options, &error), &error);
+    for (int i = 0; i < LONG_ANSWER; i++)
+        tokens[i] = take(session).token;
+    *stats = (gumbel_draft_stats){.size = sizeof *stats};
+    assert_ok(gumbel_session_draft_stats(session, stats, &error), &error);
+    gumbel_session_destroy(session);
+}
+
+/* What an answer of a scheduler has drawn. */
+typedef struct drawn {
+    int32_t tokens[LONG_ANSWER];
+    int count;
+    uint64_t accepted;
+} drawn;
+
+static void keep_drawn(void *user, const gumbel_event *event) {
+    drawn *to = user;
+    if (event->type == GUMBEL_EVENT_TOKEN)
+        to->tokens[to->count++] = event->token;
+    else if (event->usage)
+        to->accepted = event->usage->accepted_tokens;
+}
+
+static void submit_drafted(const int32_t *predicted, size_t count, drawn *to) {
+    gumbel_scheduler *scheduler;
+    const gumbel_sampling sampling = settings_of(1);
+    const gumbel_submission submission = {.size = sizeof submission,
+                                          .tokens = prompt,
+                                          .token_count = PROMPT,
+                                          .callback = keep_drawn,
+                                          .user = to,
+                                          .sampling = &sampling,
+                                          .has_seed = true,
+                                          .seed = 77,
+                                          .max_new_tokens = LONG_ANSWER,
+                                          .ignore_stop = true,
+                                          .drafting = GUMBEL_DRAFTING_LOOKUP,
+                                          .max_draft = 1,
+                                          .predicted_tokens = predicted,
+                                          .predicted_count = count};
+    *to = (drawn){0};
+    assert_ok(gumbel_scheduler_create(engine, NULL, &scheduler, &error), &error);
+    assert_ok(gumbel_scheduler_submit(scheduler, &submission, NULL, &error), &error);
+    gumbel_scheduler_drain(scheduler);
+    gumbel_scheduler_destroy(scheduler);
+}
+
+/* Where drafts come to pay in the middle of an answer, the steps that have been begun are taken first: each
+ * is launched once. */
+static void drafts_throw_no_steps_away(void **unused) {
+    (void)unused;
+    const gumbel_engine_options with_drafts = {
+        .size = sizeof with_drafts, .backend = "cuda", .slots = 2, .threads = 1, .draft_tokens = 1};
+    int32_t expected[LONG_ANSWER], found[LONG_ANSWER];
+    const size_t predicted = PREDICTED_END - PREDICTED;
+    gumbel_draft_stats stats;
+    drawn scheduled;
+    gumbel_engine_destroy(engine);
+    assert_ok(gumbel_engine_create(program, &with_drafts, &engine, &error), &error);
+    engine->step_times.is_fixed = true;
+    generate_drafted(GUMBEL_DRAFTING_OFF, NULL, 0, expected, &stats);
+    unsigned before = emulated_graph_launches;
+    generate_drafted(GUMBEL_DRAFTING_LOOKUP, expected + PREDICTED, predicted, found, &stats);
+    assert_memory_equal(found, expected, sizeof found);
+    assert_true(stats.accepted > 2);
+    /* the prompt gives the first token, and the first step with a draft is no graph */
+    assert_int_equal(emulated_graph_launches - before, LONG_ANSWER - 1 - stats.accepted - 1);
+    before = emulated_graph_launches;
+    submit_drafted(expected + PREDICTED, predicted, &scheduled);
+    assert_memory_equal(scheduled.tokens, expected, sizeof expected);
+    assert_true(scheduled.accepted > 2);
+    assert_int_equal(emulated_graph_launches - before, LONG_ANSWER - 1 - scheduled.accepted);
+}
+
 #endif
 
 #define TEST(name)                                                                                           \
@@ -251,6 +339,7 @@ static int try_all(const char *config) {
         TEST(answers_by_turns_run_nothing_ahead),
         TEST(the_first_step_of_a_size_is_no_graph),
         TEST(schedulers_begin_steps_ahead),
+        TEST(drafts_throw_no_steps_away),
 #endif
     };
     print_message("%s\n", config);

@@ -121,12 +121,17 @@ void gb_drafter_keep(gb_drafter *drafter, gb_constraint *constraint, uint32_t co
 
 /* ---- Steps ahead --------------------------------------------------------------------------------------- */
 
-bool gb_drafter_lets_ahead(const gb_drafter *drafter) {
-    return drafter->alert == 0;
+/* Behind the next step. */
+static uint32_t begun(const gb_drafter *drafter) {
+    return drafter->ahead > 0 ? drafter->ahead - 1 : 0;
+}
+
+uint32_t gb_drafter_lets_ahead(const gb_drafter *drafter, uint32_t steps) {
+    return drafter->alert == 0 || steps < begun(drafter) ? steps : begun(drafter);
 }
 
 void gb_drafter_note_ahead(gb_drafter *drafter, uint32_t steps) {
-    const uint32_t left = drafter->ahead > 0 ? drafter->ahead - 1 : 0;
+    const uint32_t left = begun(drafter);
     drafter->ahead = steps > left ? steps : left;
 }
 

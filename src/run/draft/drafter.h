@@ -87,8 +87,11 @@ void gb_drafter_take_model(gb_drafter *drafter, uint32_t count);
  * steps ahead, which a draft would waste, there is none yet. */
 void gb_drafter_keep(gb_drafter *drafter, gb_constraint *constraint, uint32_t count);
 
-/* Whether steps without a draft may be begun ahead of the host; says that so many are. */
-bool gb_drafter_lets_ahead(const gb_drafter *drafter);
+/* How many of so many steps without a draft may follow the next one. Where drafts are likely, those that have
+ * been begun alone, so that none of them is thrown away. */
+uint32_t gb_drafter_lets_ahead(const gb_drafter *drafter, uint32_t steps);
+
+/* Says that so many steps may have been begun behind the one that has run. */
 void gb_drafter_note_ahead(gb_drafter *drafter, uint32_t steps);
 
 /* Counts a draft of so many tokens, of which so many were accepted; one of none does not count. */

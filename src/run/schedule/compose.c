@@ -62,18 +62,15 @@ static bool nobody_joins(const gb_serving_schedule *schedule) {
     return gb_running_count(schedule) == schedule->slots->count || !schedule->answers->next;
 }
 
-/* Whether no draft is likely to come next. */
-static bool lets_ahead(const gb_answer *answer, const gb_step_part *part) {
-    return part->draft_count == 0 && (!answer->drafter || gb_drafter_lets_ahead(answer->drafter));
-}
-
 /* Says what follows a step of one answer, so that the backend may begin with it. */
 static void announce_following(gb_serving_schedule *schedule, size_t count) {
     const gb_answer *answer = schedule->part_answers[0];
     gb_step_part *part = &schedule->parts[0];
-    if (count != 1 || !part->draws || part->mask.make || !nobody_joins(schedule) || !lets_ahead(answer, part))
+    if (count != 1 || !part->draws || part->draft_count > 0 || part->mask.make || !nobody_joins(schedule))
         return;
     part->following = gb_answer_following(answer);
+    if (answer->drafter)
+        part->following = gb_drafter_lets_ahead(answer->drafter, part->following);
     part->stop_tokens = (gb_token_list){answer->stop_tokens, answer->stop_token_count};
 }
 
