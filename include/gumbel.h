@@ -1436,10 +1436,10 @@ typedef struct gumbel_export_options {
     bool draft_head; /* with the head that guesses further tokens, where the checkpoint has one (mtp.* of
                         Qwen3.5). ARGUMENT: it has none, or with logits or size_target; UNSUPPORTED: a
                         head of several layers, or with embeddings of its own */
-    /* Directory of the model's assistant (gemma4_assistant), which becomes the draft head; with
+    /* Directory or GGUF of the model's assistant (gemma4_assistant), which becomes the draft head; with
      * random_weights its config.json will do. NULL: none. ARGUMENT: with draft_head, logits or size_target,
-     * for a model that has no assistants, or an assistant of another one; UNSUPPORTED: one that is quantized.
-     */
+     * for a model that has no assistants, or an assistant of another one; UNSUPPORTED: a directory of
+     * quantized weights. */
     const char *assistant;
 } gumbel_export_options;
 

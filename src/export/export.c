@@ -141,24 +141,23 @@ static uint64_t count_layers(const export_job *job, const gb_config *root) {
     return kept > 0 && kept < (uint64_t)layers ? kept : (uint64_t)layers;
 }
 
-/* Its weights stand beside the model's. What a program quantizes it may be, but it is read in full: there is
- * one description of quantized weights, the model's. */
+/* Its weights stand beside the model's. Those of a GGUF describe themselves; of all others there is one
+ * description of how they are quantized, the model's. */
 static gumbel_status open_assistant(export_job *job, gumbel_error *error) {
     const char *path = job->options.assistant;
     gb_source *assistant = &job->assistant;
     if (!path)
         return GUMBEL_OK;
-    if (gb_is_gguf(path))
-        return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
-                       "assistant: %s is a GGUF; expected the assistant's Hugging Face directory", path);
     gumbel_status status = gb_source_open(path, job->options.random_weights, assistant, error);
     if (status != GUMBEL_OK)
         return gb_prefix(error, status, "assistant");
-    if (assistant->packing.method != GB_QUANTIZATION_NONE || gb_source_is_quantized(assistant))
+    const bool is_quantized =
+        assistant->packing.method != GB_QUANTIZATION_NONE || gb_source_is_quantized(assistant);
+    if (!assistant->is_gguf && is_quantized)
         return gb_fail(
             error, GUMBEL_ERROR_UNSUPPORTED,
-            "assistant: %s is quantized, which is not supported in this version; take the one that "
-            "is released in bfloat16",
+            "assistant: %s is quantized, which is supported of GGUF alone in this version; take the "
+            "one that is released in bfloat16",
             path);
     if (!assistant->checkpoint)
         return GUMBEL_OK;

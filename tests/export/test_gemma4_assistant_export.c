@@ -3,10 +3,13 @@
  * Exports of Gemma 4 with an assistant: both checkpoints are read, each tensor becomes the constant of its
  * name, and what cannot be an assistant is refused.
  */
+#include "export/checkpoint/ggml_types.h"
+#include "export/gguf/architecture.h"
 #include "program/draft_head.h"
 #include "program/file/reader.h"
 #include "program/shard/shard.h"
 #include "support/assertions.h"
+#include "support/checkpoints/gguf_writer.h"
 #include "support/checkpoints/safetensors_writer.h"
 #include "support/paths.h"
 #include "support/temporary.h"
@@ -67,6 +70,112 @@ static void copy_config(const char *folder, const char *from) {
     assert_int_equal(json_dump_file(config, temporary_path(path), 0), 0);
     json_decref(config);
 }
+
+/* ---- An assistant as llama.cpp's converter writes it --------------------------------------------------- */
+
+#define KEY(name) "gemma4-assistant." name
+
+static int64_t integer_of(const json_t *object, const char *name, int64_t usual) {
+    const json_t *value = json_object_get(object, name);
+    return value ? json_integer_value(value) : usual;
+}
+
+static double rope_of(const json_t *text, const char *kind, const char *name, double usual) {
+    const json_t *ropes = json_object_get(text, "rope_parameters"),
+                 *value = json_object_get(json_object_get(ropes, kind), name);
+    return value ? json_number_value(value) : usual;
+}
+
+static void add_integers(gguf_writer *w, const json_t *root, const json_t *text) {
+    const int64_t full = integer_of(text, "global_head_dim", 0), sliding = integer_of(text, "head_dim", 0),
+                  layers = integer_of(text, "num_hidden_layers", 0);
+    const struct {
+        const char *key;
+        int64_t value;
+    } integers[] = {
+        {KEY("block_count"), layers},
+        {KEY("nextn_predict_layers"), layers},
+        {KEY("attention.shared_kv_layers"), layers},
+        {KEY("context_length"), integer_of(text, "max_position_embeddings", 0)},
+        {KEY("embedding_length"), integer_of(text, "hidden_size", 0)},
+        {KEY("embedding_length_out"), integer_of(root, "backbone_hidden_size", 0)},
+        {KEY("feed_forward_length"), integer_of(text, "intermediate_size", 0)},
+        {KEY("attention.head_count"), integer_of(text, "num_attention_heads", 0)},
+        {KEY("attention.key_length"), full},
+        {KEY("attention.value_length"), full},
+        {KEY("attention.key_length_swa"), sliding},
+        {KEY("attention.value_length_swa"), sliding},
+        {KEY("rope.dimension_count"), full},
+        {KEY("rope.dimension_count_swa"), sliding},
+        {KEY("attention.sliding_window"), integer_of(text, "sliding_window", 0)},
+        {KEY("embedding_length_per_layer_input"), 0},
+    };
+    for (size_t i = 0; i < sizeof integers / sizeof *integers; i++)
+        gguf_add_u32(w, integers[i].key, (uint32_t)integers[i].value);
+}
+
+static void add_layers(gguf_writer *w, const json_t *text) {
+    enum { MOST = 8 };
+    const json_t *kinds = json_object_get(text, "layer_types");
+    const size_t count = json_array_size(kinds);
+    const int64_t sliding = integer_of(text, "num_key_value_heads", 0);
+    bool is_sliding[MOST] = {0};
+    int32_t kv_heads[MOST] = {0};
+    assert_in_range(count, 1, MOST);
+    for (size_t i = 0; i < count; i++) {
+        is_sliding[i] = strcmp(json_string_value(json_array_get(kinds, i)), "sliding_attention") == 0;
+        kv_heads[i] =
+            (int32_t)(is_sliding[i] ? sliding : integer_of(text, "num_global_key_value_heads", sliding));
+    }
+    gguf_add_bools(w, KEY("attention.sliding_window_pattern"), is_sliding, count);
+    gguf_add_i32s(w, KEY("attention.head_count_kv"), kv_heads, count);
+}
+
+static void add_ropes(gguf_writer *w, const json_t *text) {
+    float factors[64];
+    const int64_t pairs = integer_of(text, "global_head_dim", 0) / 2;
+    const double turning = rope_of(text, "full_attention", "partial_rotary_factor", 0.25) * (double)pairs;
+    assert_in_range(pairs, 1, 64);
+    for (int i = 0; i < pairs; i++)
+        factors[i] = i < turning ? 1.0f : 1e30f;
+    gguf_add_tensor(w, "rope_freqs.weight", GB_GGML_F32, 1, &pairs, factors, (size_t)pairs * sizeof *factors);
+    gguf_add_f32(w, KEY("rope.freq_base"), (float)rope_of(text, "full_attention", "rope_theta", 1e6));
+    gguf_add_f32(w, KEY("rope.freq_base_swa"), (float)rope_of(text, "sliding_attention", "rope_theta", 1e4));
+}
+
+/* What has a name in GGUF: rotary tables have none. */
+static void add_tensors(gguf_writer *w, const gb_program *head) {
+    static const char prefix[] = "assistant.";
+    for (uint32_t i = 0; i < head->constant_count; i++) {
+        const gb_constant *constant = &head->constants[i];
+        const gb_shape *shape = &constant->type.shape;
+        char name[GB_GGUF_NAME];
+        if (strncmp(constant->name, prefix, strlen(prefix)) == 0 &&
+            gb_gguf_from_checkpoint(gb_gguf_gemma4_assistant.names, constant->name + strlen(prefix), name))
+            gguf_add_tensor(w, name, GB_GGML_F32, shape->rank, shape->dims, constant->data,
+                            (size_t)constant->size);
+    }
+}
+
+static void write_gguf(const char *path, const char *config, const gb_program *head) {
+    json_t *root = json_load_file(config, 0, NULL);
+    const json_t *text = json_object_get(root, "text_config"),
+                 *cap = json_object_get(text, "final_logit_softcapping");
+    gguf_writer w = {.version = 3};
+    assert_non_null(text);
+    gguf_add_text(&w, "general.architecture", "gemma4-assistant");
+    add_integers(&w, root, text);
+    add_layers(&w, text);
+    add_ropes(&w, text);
+    gguf_add_f32(&w, KEY("attention.layer_norm_rms_epsilon"), 1e-6f);
+    if (cap)
+        gguf_add_f32(&w, KEY("final_logit_softcapping"), (float)json_number_value(cap));
+    add_tensors(&w, head);
+    gguf_write(&w, path);
+    json_decref(root);
+}
+
+/* ---- Exports ------------------------------------------------------------------------------------------- */
 
 static void assert_same_constants(const gb_program *a, const gb_program *b) {
     assert_int_equal(a->constant_count, b->constant_count);
@@ -137,6 +246,14 @@ static void both_checkpoints_are_exported(void **state) {
     assert_same_constants(drawn->head, read->head);
     assert_shards_alike(read);
     gb_program_destroy(read);
+    write_gguf(temporary_path("assistant.gguf"), assistant, drawn->head);
+    options.assistant = temporary_path("assistant.gguf");
+    assert_ok(gumbel_export(temporary_path("target"), temporary_path("read.gumbel"), &options, &error),
+              &error);
+    assert_ok(gb_program_read(temporary_path("read.gumbel"), &read, &error), &error);
+    assert_same_constants(drawn->head, read->head);
+    assert_int_equal(read->head->node_count, drawn->head->node_count);
+    gb_program_destroy(read);
     gb_program_destroy(drawn);
 }
 
@@ -154,9 +271,9 @@ static void other_assistants_are_refused(void **unused) {
     char target[512], other[512];
     data_path(target, "unified", "");
     assert_refuses(target, "/nowhere", GUMBEL_ERROR_IO, "assistant: /nowhere");
+    assert_refuses(data_path(other, "unified", ".assistant"), NULL, GUMBEL_ERROR_ARGUMENT,
+                   "guesses for another model: export that one with this as its assistant");
     assert_refuses(target, data_path(other, "keys_are_values", ""), GUMBEL_ERROR_ARGUMENT, "model_type");
-    assert_refuses(target, "assistant.gguf", GUMBEL_ERROR_UNSUPPORTED,
-                   "assistant: assistant.gguf is a GGUF; expected the assistant's Hugging Face directory");
     snprintf(target, sizeof target, "%s/run/gemma3.json", test_data_folder);
     assert_refuses(target, data_path(other, "unified", ".assistant"), GUMBEL_ERROR_ARGUMENT,
                    "assistant: gemma3 has no draft head that gumbel knows");
@@ -181,7 +298,10 @@ static void incomplete_assistants_are_refused(void **unused) {
                "{\"model_type\":\"gemma4_assistant\",\"quantization\":{\"bits\":4,\"group_size\":32}}");
     write_safetensors(temporary_path("assistant/model.safetensors"), &only, 1);
     assert_refuses(temporary_path("target"), temporary_path("assistant"), GUMBEL_ERROR_UNSUPPORTED,
-                   "is quantized, which is not supported in this version");
+                   "is quantized, which is supported of GGUF alone in this version");
+    write_text(temporary_path("assistant.gguf"), "GGUF");
+    assert_refuses(temporary_path("target"), temporary_path("assistant.gguf"), GUMBEL_ERROR_FORMAT,
+                   "assistant: ");
 }
 
 #define EXPORTS(name)                                                                                        \

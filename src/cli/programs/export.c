@@ -120,10 +120,11 @@ static const cli_option program_table[] = {
      .type = CLI_FLAG,
      .offset = offsetof(export_arguments, draft_head)},
     {.names = "--assistant",
-     .argument = "DIR",
+     .argument = "CHECKPOINT",
      .help =
          "With this assistant of the model as its draft head: a small checkpoint released beside it, such "
-         "as gemma-4-31B-it-assistant, in safetensors and not quantized; with --random-weights its "
+         "as gemma-4-31B-it-assistant, a directory that is not quantized or a GGUF; with --random-weights "
+         "its "
          "config.json.",
      .type = CLI_STRING,
      .offset = offsetof(export_arguments, assistant)},

@@ -7,11 +7,12 @@
 #include <string.h>
 
 static const gb_gguf_architecture *const ARCHITECTURES[] = {
-    &gb_gguf_gemma3,         &gb_gguf_gemma4, &gb_gguf_llama,     &gb_gguf_qwen2,        &gb_gguf_qwen3,
-    &gb_gguf_qwen3moe,       &gb_gguf_qwen35, &gb_gguf_qwen35moe, &gb_gguf_qwen3next,    &gb_gguf_smollm3,
-    &gb_gguf_granite,        &gb_gguf_phi3,   &gb_gguf_gpt_oss,   &gb_gguf_muse_glimmer, &gb_gguf_nemotron_h,
-    &gb_gguf_nemotron_h_moe, &gb_gguf_lfm2,   &gb_gguf_lfm2moe,   &gb_gguf_mistral3,     &gb_gguf_olmo2,
-    &gb_gguf_granitehybrid};
+    &gb_gguf_gemma3,        &gb_gguf_gemma4,          &gb_gguf_llama,      &gb_gguf_qwen2,
+    &gb_gguf_qwen3,         &gb_gguf_qwen3moe,        &gb_gguf_qwen35,     &gb_gguf_qwen35moe,
+    &gb_gguf_qwen3next,     &gb_gguf_smollm3,         &gb_gguf_granite,    &gb_gguf_phi3,
+    &gb_gguf_gpt_oss,       &gb_gguf_muse_glimmer,    &gb_gguf_nemotron_h, &gb_gguf_nemotron_h_moe,
+    &gb_gguf_lfm2,          &gb_gguf_lfm2moe,         &gb_gguf_mistral3,   &gb_gguf_olmo2,
+    &gb_gguf_granitehybrid, &gb_gguf_gemma4_assistant};
 enum { ARCHITECTURE_COUNT = sizeof ARCHITECTURES / sizeof ARCHITECTURES[0] };
 static const char KEY[] = "general.architecture";
 

@@ -24,9 +24,10 @@ typedef struct gb_gguf_architecture {
 gumbel_status gb_gguf_architecture_find(gb_gguf_metadata *metadata, const gb_gguf_architecture **architecture,
                                         gumbel_error *error);
 
-extern const gb_gguf_architecture gb_gguf_gemma3, gb_gguf_gemma4, gb_gguf_llama, gb_gguf_qwen2, gb_gguf_qwen3,
-    gb_gguf_qwen3moe, gb_gguf_qwen35, gb_gguf_qwen35moe, gb_gguf_qwen3next, gb_gguf_smollm3, gb_gguf_granite,
-    gb_gguf_granitehybrid, gb_gguf_phi3, gb_gguf_gpt_oss, gb_gguf_muse_glimmer, gb_gguf_nemotron_h,
-    gb_gguf_nemotron_h_moe, gb_gguf_lfm2, gb_gguf_lfm2moe, gb_gguf_mistral3, gb_gguf_olmo2;
+extern const gb_gguf_architecture gb_gguf_gemma3, gb_gguf_gemma4, gb_gguf_gemma4_assistant, gb_gguf_llama,
+    gb_gguf_qwen2, gb_gguf_qwen3, gb_gguf_qwen3moe, gb_gguf_qwen35, gb_gguf_qwen35moe, gb_gguf_qwen3next,
+    gb_gguf_smollm3, gb_gguf_granite, gb_gguf_granitehybrid, gb_gguf_phi3, gb_gguf_gpt_oss,
+    gb_gguf_muse_glimmer, gb_gguf_nemotron_h, gb_gguf_nemotron_h_moe, gb_gguf_lfm2, gb_gguf_lfm2moe,
+    gb_gguf_mistral3, gb_gguf_olmo2;
 
 #endif

@@ -54,6 +54,9 @@ static const gb_gguf_name NAMES[] = {
     LAYER("inp_gate", "per_layer_input_gate.weight"),
     LAYER("proj", "per_layer_projection.weight"),
     LAYER("post_norm", "post_per_layer_input_norm.weight"),
+    /* assistants */
+    {.gguf = "nextn.pre_projection.weight", .checkpoint = "pre_projection.weight"},
+    {.gguf = "nextn.post_projection.weight", .checkpoint = "post_projection.weight"},
     {0},
 };
 
@@ -63,6 +66,7 @@ typedef struct layer_table {
     int64_t *is_sliding, *kv_heads; /* by layer */
     int64_t head_dim[2];            /* of full and of sliding layers */
     size_t shared;                  /* layers at the end that share keys with earlier ones */
+    bool is_assistant;              /* whose layers all share those of the model that it guesses for */
 } layer_table;
 
 static void read_head_dims(gb_gguf_metadata *metadata, layer_table *layers) {
@@ -235,10 +239,11 @@ static void write_widths(gb_gguf_metadata *metadata, const layer_table *layers, 
 /* What only some models of the family have. */
 static void write_features(gb_gguf_metadata *metadata, layer_table *layers, json_t *config) {
     static const char SHARED[] = ".attention.shared_kv_layers";
-    const int64_t shared = gb_gguf_get_integer(metadata, SHARED, 0);
-    if (shared >= (int64_t)layers->count) {
-        gb_gguf_fail(metadata, SHARED, GUMBEL_ERROR_FORMAT, "%" PRId64 ", expected fewer than the %zu layers",
-                     shared, layers->count);
+    const int64_t all = (int64_t)layers->count,
+                  shared = gb_gguf_get_integer(metadata, SHARED, layers->is_assistant ? all : 0);
+    if (layers->is_assistant ? shared != all : shared >= all) {
+        gb_gguf_fail(metadata, SHARED, GUMBEL_ERROR_FORMAT, "%" PRId64 ", expected %s the %zu layers", shared,
+                     layers->is_assistant ? "all of" : "fewer than", layers->count);
         return;
     }
     layers->shared = (size_t)shared;
@@ -249,8 +254,8 @@ static void write_features(gb_gguf_metadata *metadata, layer_table *layers, json
     gb_gguf_refuse_variants(metadata);
 }
 
-static void configure(gb_gguf_metadata *metadata, json_t *config) {
-    layer_table layers = {.count = gb_gguf_need_layers(metadata)};
+static void configure_text(gb_gguf_metadata *metadata, bool is_assistant, json_t *config) {
+    layer_table layers = {.count = gb_gguf_need_layers(metadata), .is_assistant = is_assistant};
     if (layers.count == 0)
         return;
     layers.is_sliding = gb_allocate(layers.count, sizeof *layers.is_sliding);
@@ -269,4 +274,19 @@ static void configure(gb_gguf_metadata *metadata, json_t *config) {
     gb_free(layers.kv_heads);
 }
 
+static void configure(gb_gguf_metadata *metadata, json_t *config) {
+    configure_text(metadata, false, config);
+}
+
 const gb_gguf_architecture gb_gguf_gemma4 = {.name = "gemma4", .names = NAMES, .configure = configure};
+
+static void configure_assistant(gb_gguf_metadata *metadata, json_t *config) {
+    json_t *text = json_object();
+    configure_text(metadata, true, text);
+    gb_gguf_set(metadata, config, "model_type", json_string("gemma4_assistant"));
+    gb_gguf_copy_integer(metadata, ".embedding_length_out", config, "backbone_hidden_size");
+    gb_gguf_set(metadata, config, "text_config", text);
+}
+
+const gb_gguf_architecture gb_gguf_gemma4_assistant = {
+    .name = "gemma4-assistant", .names = NAMES, .configure = configure_assistant};

@@ -125,7 +125,8 @@ static gumbel_status make_config(gb_gguf_metadata *metadata, gb_gguf_import *imp
             *error = metadata->error;
         return metadata->error.status;
     }
-    import->layer_count = json_integer_value(json_object_get(object, "num_hidden_layers"));
+    const json_t *text = json_object_get(object, "text_config");
+    import->layer_count = json_integer_value(json_object_get(text ? text : object, "num_hidden_layers"));
     import->head_dim = json_integer_value(json_object_get(object, "head_dim"));
     snprintf(label, sizeof label, "%.480s: as config.json", metadata->path);
     return gb_config_from_json(label, object, &import->config, error);

@@ -33,14 +33,7 @@ static void list(char *known, size_t size, const char *name) {
         snprintf(known + used, size - used, "%s%s", used > 0 ? ", " : "", name);
 }
 
-gumbel_status gb_model_find(const gb_config *config, const gb_model **model, gumbel_error *error) {
-    const char *type = gb_config_string(config, "model_type", "");
-    const gb_config text = gb_config_child(config, "text_config");
-    *model = find_named(type, gb_config_string(&text, "model_type", ""));
-    if (*model) {
-        gb_refuse_rope_of_wrapper(config);
-        return gb_config_status(config->file, error);
-    }
+static void refuse(const gb_config *config, const char *type) {
     char known[512] = "";
     for (size_t i = 0; i < MODEL_COUNT; i++) {
         const char *before = i > 0 ? MODELS[i - 1]->wrapper : NULL;
@@ -50,6 +43,21 @@ gumbel_status gb_model_find(const gb_config *config, const gb_model **model, gum
     }
     gb_config_fail(config, "model_type", GUMBEL_ERROR_UNSUPPORTED,
                    "\"%s\" is not supported in this version; known are %s", type, known);
+}
+
+gumbel_status gb_model_find(const gb_config *config, const gb_model **model, gumbel_error *error) {
+    const char *type = gb_config_string(config, "model_type", "");
+    const gb_config text = gb_config_child(config, "text_config");
+    *model = find_named(type, gb_config_string(&text, "model_type", ""));
+    if (*model) {
+        gb_refuse_rope_of_wrapper(config);
+        return gb_config_status(config->file, error);
+    }
+    if (strstr(type, "_assistant"))
+        gb_config_fail(config, "model_type", GUMBEL_ERROR_ARGUMENT,
+                       "\"%s\" guesses for another model: export that one with this as its assistant", type);
+    else
+        refuse(config, type);
     return gb_config_status(config->file, error);
 }
 
