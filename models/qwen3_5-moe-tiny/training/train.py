@@ -153,13 +153,14 @@ class Trainer:
         losses = [self.losses(rows[i:i + batch])[0].item() for i in range(0, len(rows) - batch + 1, batch)]
         return sum(losses) / len(losses)
 
-    @torch.no_grad()
-    def round_to_bfloat16(self) -> None:
-        """Rounds so that 1 + w of a norm fits bfloat16, too: runtimes that keep that sum in it then compute the same."""
-        for name, p in self.model.named_parameters():
-            offset = 1 if isinstance(self.model.get_submodule(name.rpartition(".")[0]), Norm) else 0
-            if not name.endswith("A_log"):
-                p.copy_(((p + offset).bfloat16().float() - offset).bfloat16().float())
+
+@torch.no_grad()
+def round_to_bfloat16(model: torch.nn.Module) -> None:
+    """Rounds so that 1 + w of a norm fits bfloat16, too: runtimes that keep that sum in it then compute the same."""
+    for name, p in model.named_parameters():
+        offset = 1 if isinstance(model.get_submodule(name.rpartition(".")[0]), Norm) else 0
+        if not name.endswith("A_log"):
+            p.copy_(((p + offset).bfloat16().float() - offset).bfloat16().float())
 
 
 def schedule(step: int, warm_up: int, done: float) -> float:
@@ -254,7 +255,7 @@ def main() -> None:
         train(args, trainer, data, held_out, begin, log)
     data.pool.terminate()
     save_file(trainer.model.state_dict(), args.out / "weights.safetensors")
-    trainer.round_to_bfloat16()
+    round_to_bfloat16(trainer.model)
     print(f"held-out loss after rounding to bfloat16: {trainer.held_out_loss(held_out, args.batch):.4f}")
     save(trainer.model, args.out)
 
