@@ -195,7 +195,7 @@ def load(path: pathlib.Path) -> Qwen3_5Moe:
 def parse() -> argparse.Namespace:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("dir", type=pathlib.Path)
-    p.add_argument("--minutes", type=float, default=14, help="of training, after the model has read the text")
+    p.add_argument("--minutes", type=float, default=13.5, help="of training, after the model has read the text")
     p.add_argument("--batch", type=int, default=1, help="rows in a step")
     p.add_argument("--length", type=int, default=512, help="tokens in a row")
     p.add_argument("--documents", type=int, default=8000)
