@@ -77,14 +77,19 @@ class Attention(nn.Module):
         rope = c["rope_parameters"][FULL if full else "sliding_attention"]
         self.register_buffer("inverse", frequencies(self.size, rope), persistent=False)
 
-    def forward(self, x: Tensor, mask: BlockMask | Tensor) -> Tensor:
+    def angles(self, x: Tensor) -> Tensor:
+        return torch.arange(x.shape[1], device=x.device).float()[:, None] * self.inverse
+
+    def keys_and_values(self, x: Tensor) -> tuple[Tensor, Tensor]:
         b, n, _ = x.shape
-        angles = torch.arange(n, device=x.device).float()[:, None] * self.inverse
-        q = self.q_norm(self.q_proj(x).view(b, n, self.heads, self.size)).transpose(1, 2)
         k = self.k_proj(x).view(b, n, self.kv_heads, self.size)
         v = k if self.v_proj is None else self.v_proj(x).view(b, n, self.kv_heads, self.size)
-        k, v = self.k_norm(k).transpose(1, 2), self.v_norm(v).transpose(1, 2)
-        q, k = rotate(q, angles), rotate(k, angles)
+        return rotate(self.k_norm(k).transpose(1, 2), self.angles(x)), self.v_norm(v).transpose(1, 2)
+
+    def forward(self, x: Tensor, mask: BlockMask | Tensor) -> Tensor:
+        b, n, _ = x.shape
+        q = self.q_norm(self.q_proj(x).view(b, n, self.heads, self.size)).transpose(1, 2)
+        q, (k, v) = rotate(q, self.angles(x)), self.keys_and_values(x)
         kind = torch.bfloat16 if torch.is_autocast_enabled(x.device.type) else torch.float32
         out = attend(q.to(kind), k.to(kind), v.to(kind), mask)
         return self.o_proj(out.transpose(1, 2).reshape(b, n, -1))
