@@ -18,10 +18,12 @@
 
 static char notices[1024];
 
+/* Of the size: others tell what is left out of a checkpoint. */
 static void keep_notice(void *user, gumbel_log_level level, const char *line) {
     (void)user;
     (void)level;
-    snprintf(notices, sizeof notices, "%s", line);
+    if (strstr(line, "the program has"))
+        snprintf(notices, sizeof notices, "%s", line);
 }
 
 static gumbel_status export_to(const char *path, const char *model, const char *recipe, uint64_t size,

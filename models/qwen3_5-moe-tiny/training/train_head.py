@@ -6,7 +6,7 @@
 
 The model itself stays as it is. Its head takes the embedding of a token and the model's hidden state before that token,
 and learns what the model would say next; guesses that follow take the head's own hidden state. Text is made as for
-train.py, of another seed. Writes model.safetensors, config.json and training_log_head.csv; one core is enough.
+train.py, of another seed. Writes model.safetensors, config.json and, beside itself, training_log_head.csv; one core is enough.
 """
 import argparse
 import csv
@@ -223,7 +223,7 @@ def main() -> None:
         fit_fc(head, model.embed_tokens(split_row(rows[:FITTED])[0].roll(-1, 1)), hidden[:FITTED].float(), last)
     print(f"{sum(p.numel() for p in head.parameters()):,} parameters; {rows.numel():,} tokens", flush=True)
 
-    with open(args.dir / "training_log_head.csv", "w", newline="") as file:
+    with open(pathlib.Path(__file__).with_name("training_log_head.csv"), "w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["step", "divergence", "accepted_1", "accepted_2", "accepted_3", "tokens_seen", "seconds"])
 
