@@ -64,19 +64,21 @@ static void give_up_model(gb_drafter *drafter, const gumbel_engine *engine, cons
 
 /* Where steps are still ahead it only says that its guesses pay, so that no more are begun. Returns how many
  * rows to keep. */
-static uint32_t draft_by_model(const gumbel_session *session, uint32_t count, bool is_probe) {
+static uint32_t draft_by_model(const gumbel_session *session, uint32_t count) {
     gb_drafter *drafter = session->drafter;
+    const gumbel_engine *engine = session->engine;
     gumbel_error error;
     if (drafter->ahead > 0)
         return count;
-    const gumbel_status status = gb_draft_model_guess(session, session->constraint, count, is_probe,
-                                                      drafter->draft.tokens, &count, &error);
-    gb_drafter_take_model(drafter, count);
-    count = gb_drafter_make_right(drafter, session->generation.generated,
-                                  &session->engine->program->metadata.stop_tokens);
+    const double each = gb_draft_model_cost(engine, 1);
+    const gumbel_status status =
+        gb_draft_model_guess(session, session->constraint, count, drafter->draft.tokens, &count, &error);
+    gb_drafter_take_model(drafter, count, gb_draft_price(&engine->step_times, 1, count, each));
+    count =
+        gb_drafter_make_right(drafter, session->generation.generated, &engine->program->metadata.stop_tokens);
     if (status == GUMBEL_OK)
         return count;
-    give_up_model(drafter, session->engine, &error);
+    give_up_model(drafter, engine, &error);
     drafter->draft.count = 0;
     return 0;
 }
@@ -94,11 +96,11 @@ static uint32_t choose_draft(const gumbel_session *session, uint32_t most) {
     const uint32_t room = gb_draft_model_room(session), limit = drafter->most;
     most = most < room ? most : room;
     most = most < limit ? most : limit;
-    uint32_t count = gb_drafter_model_tokens(drafter, times, most, gb_draft_model_cost(session->engine, 1));
-    const bool is_probe = count == 0 && paying == 0 && drafter->ahead == 0;
-    if (is_probe)
-        count = gb_draft_model_probe(drafter->model, times, most);
-    return count > 0 ? draft_by_model(session, count, is_probe) : paying;
+    const double each = gb_draft_model_cost(session->engine, 1);
+    uint32_t count = gb_drafter_model_tokens(drafter, times, most, each);
+    if (count == 0 && paying == 0)
+        count = gb_draft_model_probe(drafter->model, times, 1, most, each);
+    return count > 0 ? draft_by_model(session, count) : paying;
 }
 
 /* Chooses the draft of the next step and gives it to the request. A prompt's has none. */

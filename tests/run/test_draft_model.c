@@ -3,6 +3,7 @@
  * Another program guesses: answers are those without drafts, whatever it guesses; a model that guesses for
  * itself is always right; and what follows rejected guesses takes few tokens of it.
  */
+#include "base/memory.h"
 #include "run/draft/drafter.h"
 #include "run/draft/guess.h"
 #include "run/draft/model.h"
@@ -371,9 +372,9 @@ static void rejected_guesses_leave_nothing(void **state) {
             ask(&s, i, &settings[i % SETTINGS], 3 + i, &t);
             ask(&s, i + 1, &settings[i % SETTINGS], ANSWER, &t);
             for (uint32_t fresh = 0; fresh < 2; fresh++) {
-                assert_ok(gb_draft_model_guess(s.session, NULL, DRAFT, false, guesses[fresh], &counts[fresh],
-                                               &error),
-                          &error);
+                assert_ok(
+                    gb_draft_model_guess(s.session, NULL, DRAFT, guesses[fresh], &counts[fresh], &error),
+                    &error);
                 gb_draft_model_end(s.session->draft_model);
             }
             assert_true(t.drafts.accepted < t.drafts.proposed);
@@ -514,6 +515,26 @@ static void other_programs_are_refused(void **state) {
     gumbel_program_close(small);
 }
 
+/* What drafts lose comes back with what they gain, and no more is kept than at the start. */
+static void budgets_let_a_model_be_tried(void **state) {
+    (void)state;
+    const gb_step_times times = {.seconds = {1}, .samples = {1}, .is_fixed = true};
+    gb_draft_model *model = gb_draft_models_create(1);
+    const double price = gb_draft_price(&times, 1, 3, 0.2);
+    assert_true(price > 1 && price < 1.2);
+    assert_true(gb_draft_price(&times, 4, 3, 0.2) > price); /* four answers wait */
+    assert_int_equal(gb_draft_model_probe(model, &times, 1, 8, 0.2), 3);
+    assert_int_equal(gb_draft_model_probe(model, &times, 1, 2, 0.2), 2);
+    gb_draft_model_gain(model, -2 * price);
+    assert_int_equal(gb_draft_model_probe(model, &times, 1, 8, 0.2), 0);
+    gb_draft_model_gain(model, 0.5);
+    assert_int_equal(gb_draft_model_probe(model, &times, 1, 8, 0.2), 3);
+    gb_draft_model_gain(model, 100);
+    gb_draft_model_gain(model, -2 * price);
+    assert_int_equal(gb_draft_model_probe(model, &times, 1, 8, 0.2), 0);
+    gb_free(model);
+}
+
 int main(int argument_count, char **arguments) {
     read_test_arguments(argument_count, arguments);
     const struct CMUnitTest tests[] = {
@@ -522,7 +543,7 @@ int main(int argument_count, char **arguments) {
         cmocka_unit_test(guesses_keep_to_a_grammar),      cmocka_unit_test(rejected_guesses_leave_nothing),
         cmocka_unit_test(rejected_guesses_are_cheap),     cmocka_unit_test(catching_up_keeps_to_its_budget),
         cmocka_unit_test(a_shorter_context_ends_drafts),  cmocka_unit_test(without_a_slot_answers_go_on),
-        cmocka_unit_test(other_programs_are_refused),
+        cmocka_unit_test(other_programs_are_refused),     cmocka_unit_test(budgets_let_a_model_be_tried),
     };
     return cmocka_run_group_tests_name("draft_model", tests, NULL, NULL);
 }

@@ -7,6 +7,8 @@
 enum { ALERT_STEPS = 16 };
 
 static const float forced_chance = 0.999f;
+/* Of a step's token, that a model's drafts may cost where they gain nothing. */
+static const double lost_share = 0.015;
 
 /* ---- Making -------------------------------------------------------------------------------------------- */
 
@@ -73,8 +75,10 @@ void gb_drafter_propose(gb_drafter *drafter, gb_constraint *constraint, const gb
     most = most < drafter->most ? most : drafter->most;
     draft->is_of_model = false;
     gb_acceptance_fade(&drafter->acceptance);
-    if (drafter->model)
+    if (drafter->model) {
         gb_acceptance_fade(&drafter->model->acceptance);
+        gb_draft_model_gain(drafter->model, lost_share);
+    }
     add_forced(drafter, constraint, most);
     if (draft->count == 0)
         add_lookup(drafter, most);
@@ -102,10 +106,11 @@ uint32_t gb_drafter_model_tokens(const gb_drafter *drafter, const gb_step_times 
     return of_model.rate > proposed.rate ? (uint32_t)of_model.count : 0;
 }
 
-void gb_drafter_take_model(gb_drafter *drafter, uint32_t count) {
+void gb_drafter_take_model(gb_drafter *drafter, uint32_t count, double price) {
     gb_draft *draft = &drafter->draft;
     draft->count = count;
     draft->is_of_model = true;
+    draft->price = price;
     gb_drafter_model_chances(drafter, draft->chances, count);
 }
 
@@ -154,6 +159,8 @@ void gb_drafter_note(gb_drafter *drafter, uint32_t accepted) {
     gb_acceptance *acceptance = draft->is_of_model ? &drafter->model->acceptance : &drafter->acceptance;
     for (uint32_t i = draft->forced_count; i < draft->count && i <= accepted; i++)
         gb_acceptance_note(acceptance, draft->is_of_model ? i : draft->matching + i, i < accepted);
+    if (draft->is_of_model && draft->count > 0)
+        gb_draft_model_gain(drafter->model, accepted - draft->price);
     if (draft->count > 0 && accepted == 0)
         drafter->alert = 0;
     drafter->draft.count = 0;

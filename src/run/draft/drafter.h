@@ -22,6 +22,7 @@ typedef struct gb_draft {
     uint32_t forced_count; /* of them, the first ones, that nothing else may be drawn for */
     uint32_t matching;     /* tokens that speak for the first of the others */
     bool is_of_model;      /* the draft model has drawn them */
+    double price;          /* of those (gb_draft_price) */
 } gb_draft;
 
 /* Guesses that are made right or wrong, to measure what drafts would save (simulated.c). */
@@ -81,7 +82,7 @@ uint32_t gb_drafter_model_tokens(const gb_drafter *drafter, const gb_step_times 
                                  double each);
 
 /* The model has drawn so many tokens into drafter->draft, in place of the proposed ones. */
-void gb_drafter_take_model(gb_drafter *drafter, uint32_t count);
+void gb_drafter_take_model(gb_drafter *drafter, uint32_t count, double price);
 
 /* Keeps the draft's first tokens alone, and lets the constraint make their masks. Where the backend has begun
  * steps ahead, which a draft would waste, there is none yet. */

@@ -198,7 +198,6 @@ static gumbel_sampling settings_of(const gb_guess *guess, const gb_program *prog
 static void take_settings(gb_draft_model *model, const gb_guess *guess) {
     gumbel_session *draft = model->session;
     model->sampling = settings_of(guess, draft->engine->program);
-    model->probes += guess->is_probe;
     draft->has_seed = true;
     draft->seed = guess->seed;
     draft->seed_counter = 0;
@@ -356,7 +355,7 @@ gumbel_status gb_draft_models_guess(gumbel_engine *engine, gb_guess *guesses, si
 }
 
 gumbel_status gb_draft_model_guess(const gumbel_session *target, gb_constraint *constraint, uint32_t most,
-                                   bool is_probe, int32_t *tokens, uint32_t *count, gumbel_error *error) {
+                                   int32_t *tokens, uint32_t *count, gumbel_error *error) {
     gumbel_engine *engine = target->engine;
     gb_draft_model *model = target->draft_model;
     gb_guess guess = {.slot = target->slot,
@@ -365,7 +364,6 @@ gumbel_status gb_draft_model_guess(const gumbel_session *target, gb_constraint *
                       .sampling = &target->generation.sampling,
                       .constraint = constraint,
                       .most = most,
-                      .is_probe = is_probe,
                       .tokens = tokens};
     *count = 0;
     GB_TRY(gb_draft_model_begin(model, engine->draft_engine, error));

@@ -16,7 +16,6 @@ typedef struct gb_guess {
     const gumbel_sampling *sampling; /* of all of them */
     gb_constraint *constraint;       /* no guess is one that it refuses; NULL: none */
     uint32_t most;                   /* 0: nothing is to be guessed */
-    bool is_probe;                   /* it is made to learn whether guesses pay */
     int32_t *tokens;                 /* [most] out, if it is ready; up to a stop token of the target */
     uint32_t count;                  /* out: of tokens */
     bool is_ready;   /* out; false: there is no session for it, or that has still to catch up */
@@ -35,6 +34,6 @@ gumbel_status gb_draft_models_guess(gumbel_engine *engine, gb_guess *guesses, si
 /* The same for a session that generates by itself, however long catching up takes. Errors: those of the draft
  * engine, LIMIT where that has no session. */
 gumbel_status gb_draft_model_guess(const gumbel_session *target, gb_constraint *constraint, uint32_t most,
-                                   bool is_probe, int32_t *tokens, uint32_t *count, gumbel_error *error);
+                                   int32_t *tokens, uint32_t *count, gumbel_error *error);
 
 #endif

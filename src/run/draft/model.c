@@ -5,7 +5,9 @@
 #include "run/draft/head.h"
 #include "run/draft/same_tokens.h"
 
-enum { PROBES = 4, PROBE_TOKENS = 3 };
+enum { PROBE_TOKENS = 3 };
+/* What drafts may lose at the start; later ones may lose a share of all steps (drafter.c). */
+static const double first_budget = 3;
 /* A session that had no guesses in so many calls is another answer's where none is free. */
 enum { IDLE_CALLS = 32 };
 
@@ -29,7 +31,7 @@ gumbel_status gb_check_draft_engine(const gb_program *target, const gumbel_engin
 gb_draft_model *gb_draft_models_create(uint32_t slots) {
     gb_draft_model *models = gb_allocate(slots, sizeof *models);
     for (uint32_t i = 0; models && i < slots; i++)
-        models[i].acceptance.is_by_place = true;
+        models[i] = (gb_draft_model){.acceptance.is_by_place = true, .budget = first_budget};
     return models;
 }
 
@@ -37,7 +39,7 @@ void gb_draft_model_end(gb_draft_model *model) {
     if (!model)
         return;
     gumbel_session_destroy(model->session);
-    *model = (gb_draft_model){.acceptance.is_by_place = true};
+    *model = (gb_draft_model){.acceptance.is_by_place = true, .budget = first_budget};
 }
 
 /* ---- Weighing ------------------------------------------------------------------------------------------ */
@@ -55,10 +57,21 @@ double gb_draft_model_cost(const gumbel_engine *engine, uint32_t rows) {
     return engine->draft_cost * gb_step_times_of(&engine->step_times, rows);
 }
 
-uint32_t gb_draft_model_probe(const gb_draft_model *model, const gb_step_times *times, uint32_t most) {
-    if (model->probes == PROBES || times->is_fixed)
-        return 0;
-    return most < PROBE_TOKENS ? most : PROBE_TOKENS;
+double gb_draft_price(const gb_step_times *times, uint32_t rows, uint32_t count, double each) {
+    const double alone = gb_step_times_of(times, rows);
+    return rows * ((gb_step_times_of(times, rows + count) + count * each) / alone - 1);
+}
+
+uint32_t gb_draft_model_probe(const gb_draft_model *model, const gb_step_times *times, uint32_t rows,
+                              uint32_t most, double each) {
+    const uint32_t count = most < PROBE_TOKENS ? most : PROBE_TOKENS;
+    return gb_draft_price(times, rows, count, each) <= model->budget ? count : 0;
+}
+
+void gb_draft_model_gain(gb_draft_model *model, double tokens) {
+    model->budget += tokens;
+    if (model->budget > first_budget)
+        model->budget = first_budget;
 }
 
 /* ---- Sessions ------------------------------------------------------------------------------------------ */

@@ -18,7 +18,7 @@ typedef struct gb_draft_model {
     uint32_t sure;       /* of a draft head: the position up to which it had hidden states; else unused */
     int32_t first_token; /* of a draft head: the target's, which its session leaves out */
     uint64_t last_use;   /* the calls of gb_draft_models_guess are counted on */
-    uint32_t probes;     /* drafts that were made to learn whether they pay */
+    double budget;       /* tokens that drafts may cost beyond what they gain, to learn whether they pay */
 } gb_draft_model;
 
 /* Checks that the draft engine's program can guess for the target's: the same tokens, drawn in its graph,
@@ -38,9 +38,18 @@ uint32_t gb_draft_model_room(const gumbel_session *target);
 /* What a guess of each of so many answers takes, in the unit of the target engine's step_times. */
 double gb_draft_model_cost(const gumbel_engine *engine, uint32_t rows);
 
-/* How many tokens to guess, at most so many, although they are not thought to pay: a few drafts at the start
- * tell what it takes and how good it is. 0 where that is known, or not to depend on the target's times. */
-uint32_t gb_draft_model_probe(const gb_draft_model *model, const gb_step_times *times, uint32_t most);
+/* What a draft of so many guesses, which take so much each, costs: the tokens that a step of so many rows
+ * would draw in the time that is added to it. */
+double gb_draft_price(const gb_step_times *times, uint32_t rows, uint32_t count, double each);
+
+/* How many tokens to guess, at most so many, although they are not thought to pay: as long as the budget has
+ * their price, for a text may have become easy to guess. */
+uint32_t gb_draft_model_probe(const gb_draft_model *model, const gb_step_times *times, uint32_t rows,
+                              uint32_t most, double each);
+
+/* Adds what was gained, or lost where it is below 0. A budget of long gains is no larger than one at the
+ * start. */
+void gb_draft_model_gain(gb_draft_model *model, double tokens);
 
 /* Makes sure that it has a session of the draft engine. Errors: LIMIT where that has none left. */
 gumbel_status gb_draft_model_begin(gb_draft_model *model, gumbel_engine *draft_engine, gumbel_error *error);

@@ -163,17 +163,23 @@ static void deal(gb_serving_schedule *schedule, size_t count, size_t chosen) {
     }
 }
 
-/* Where nothing pays, a few guesses tell what they take and how good they are. */
+/* What a guess of one answer takes in a round of guesses for so many. */
+static double share_of_cost(const gb_slots_of_engine *slots, size_t count) {
+    return slots->functions->guess_cost(slots, (uint32_t)count) / (double)count;
+}
+
+/* Where nothing pays, guesses within the answers' budgets tell what they take and how good they are. */
 static void deal_probes(gb_serving_schedule *schedule, size_t count, uint32_t room) {
+    const gb_slots_of_engine *slots = schedule->slots;
+    const double each = share_of_cost(slots, count);
     size_t left = most_drafts(schedule, room);
     for (size_t i = 0; i < count; i++) {
         gb_guess *guess = &schedule->guesses[i];
         const gb_drafter *drafter = schedule->part_answers[i]->drafter;
         const uint32_t most = left < guess->most ? (uint32_t)left : guess->most;
-        guess->most = most == 0 || drafter->ahead > 0
-                          ? 0
-                          : gb_draft_model_probe(drafter->model, schedule->slots->step_times, most);
-        guess->is_probe = true;
+        guess->most =
+            most == 0 ? 0
+                      : gb_draft_model_probe(drafter->model, slots->step_times, (uint32_t)count, most, each);
         schedule->parts[i].draft_count = guess->most;
         left -= guess->most;
     }
@@ -213,12 +219,13 @@ static bool fill_guess(const gb_answer *answer, const gb_step_part *part, gb_gue
 }
 
 /* One whose session has still to catch up keeps what was proposed; one that failed has overwritten that. */
-static void take_guess(gb_drafter *drafter, const gb_guess *guess, bool was_made, gb_step_part *part) {
+static void take_guess(gb_drafter *drafter, const gb_guess *guess, bool was_made, double price,
+                       gb_step_part *part) {
     if (!was_made || guess->has_failed) {
         drafter->draft.count = 0;
         drafter->model = NULL;
     } else if (guess->is_ready) {
-        gb_drafter_take_model(drafter, guess->count);
+        gb_drafter_take_model(drafter, guess->count, price);
     }
     part->draft_count = least(part->draft_count, drafter->draft.count);
 }
@@ -230,11 +237,15 @@ static void guess_all(gb_serving_schedule *schedule, size_t count) {
         any |= fill_guess(schedule->part_answers[i], &schedule->parts[i], &schedule->guesses[i]);
     if (!any)
         return;
+    const double each = share_of_cost(slots, count);
     const bool was_made = slots->functions->guess(slots, schedule->guesses, count) == GUMBEL_OK;
-    for (size_t i = 0; i < count; i++)
-        if (schedule->guesses[i].most > 0)
-            take_guess(schedule->part_answers[i]->drafter, &schedule->guesses[i], was_made,
+    for (size_t i = 0; i < count; i++) {
+        const gb_guess *guess = &schedule->guesses[i];
+        if (guess->most > 0)
+            take_guess(schedule->part_answers[i]->drafter, guess, was_made,
+                       gb_draft_price(slots->step_times, (uint32_t)count, guess->count, each),
                        &schedule->parts[i]);
+    }
 }
 
 /* ---- Taking -------------------------------------------------------------------------------------------- */
