@@ -369,7 +369,7 @@ static void drafts_are_accepted_as_wanted(void **state) {
     assert_true(number(test, "draft_acceptance") == 1 && number(test, "rows") == 4);
     const json_t *guesses = json_object_get(test, "draft_tokens"),
                  *right = json_object_get(test, "accepted_tokens");
-    assert_true(number(guesses, "mean") > 0 && number(guesses, "mean") == number(right, "mean"));
+    assert_true(number(guesses, "mean") == number(right, "mean")); /* none, where they take too long */
     assert_true(number(json_object_get(test, "drafts"), "mean") <= number(right, "mean"));
     json_decref(object);
     free(text);

@@ -525,13 +525,15 @@ static void budgets_let_a_model_be_tried(void **state) {
     assert_true(gb_draft_price(&times, 4, 3, 0.2) > price); /* four answers wait */
     assert_int_equal(gb_draft_model_probe(model, &times, 1, 8, 0.2), 3);
     assert_int_equal(gb_draft_model_probe(model, &times, 1, 2, 0.2), 2);
-    gb_draft_model_gain(model, -2 * price);
+    gb_draft_model_gain(model, -2 * price); /* 0.8 are left */
+    assert_int_equal(gb_draft_model_probe(model, &times, 1, 8, 0.2), 2);
+    gb_draft_model_gain(model, -0.5);
     assert_int_equal(gb_draft_model_probe(model, &times, 1, 8, 0.2), 0);
-    gb_draft_model_gain(model, 0.5);
-    assert_int_equal(gb_draft_model_probe(model, &times, 1, 8, 0.2), 3);
+    gb_draft_model_gain(model, 0.3);
+    assert_int_equal(gb_draft_model_probe(model, &times, 1, 8, 0.2), 1);
     gb_draft_model_gain(model, 100);
     gb_draft_model_gain(model, -2 * price);
-    assert_int_equal(gb_draft_model_probe(model, &times, 1, 8, 0.2), 0);
+    assert_int_equal(gb_draft_model_probe(model, &times, 1, 8, 0.2), 2);
     gb_free(model);
 }
 

@@ -64,8 +64,10 @@ double gb_draft_price(const gb_step_times *times, uint32_t rows, uint32_t count,
 
 uint32_t gb_draft_model_probe(const gb_draft_model *model, const gb_step_times *times, uint32_t rows,
                               uint32_t most, double each) {
-    const uint32_t count = most < PROBE_TOKENS ? most : PROBE_TOKENS;
-    return gb_draft_price(times, rows, count, each) <= model->budget ? count : 0;
+    uint32_t count = most < PROBE_TOKENS ? most : PROBE_TOKENS;
+    while (count > 0 && gb_draft_price(times, rows, count, each) > model->budget)
+        count--;
+    return count;
 }
 
 void gb_draft_model_gain(gb_draft_model *model, double tokens) {
