@@ -1438,8 +1438,8 @@ typedef struct gumbel_export_options {
                         head of several layers, or with embeddings of its own */
     /* Directory or GGUF of the model's assistant (gemma4_assistant), which becomes the draft head; with
      * random_weights its config.json will do. NULL: none. ARGUMENT: with draft_head, logits or size_target,
-     * for a model that has no assistants, or an assistant of another one; UNSUPPORTED: a directory of
-     * quantized weights. */
+     * for a model that has no assistants, or an assistant of another one, or a GGUF with random_weights;
+     * UNSUPPORTED: a directory of quantized weights. */
     const char *assistant;
 } gumbel_export_options;
 

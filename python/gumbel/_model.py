@@ -308,7 +308,7 @@ def export(
     laid out for. max_context: positions; 0: the model's own, 8192 at most. layers: keep the first ones only; 0: all.
     logits: end in logits in place of the sampler, for Model.logits. size_target: bytes of the file up to which
     matrices get 8 bits. draft_head: with the checkpoint's own head that guesses further tokens (mtp.*). assistant:
-    the directory of the model's assistant, which becomes that head. The file appears when it is whole. Notices go to the
+    the directory or GGUF of the model's assistant, which becomes that head. The file appears when it is whole. Notices go to the
     logger "gumbel".
     Raises ArgumentError, FileError, FormatError, UnsupportedError, OutOfMemoryError, LimitError (the disk)."""
     memory = Memory()

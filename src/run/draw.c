@@ -71,9 +71,10 @@ static uint32_t draft_by_model(const gumbel_session *session, uint32_t count) {
     if (drafter->ahead > 0)
         return count;
     const double each = gb_draft_model_cost(engine, 1);
-    const gumbel_status status =
-        gb_draft_model_guess(session, session->constraint, count, drafter->draft.tokens, &count, &error);
-    gb_drafter_take_model(drafter, count, gb_draft_price(&engine->step_times, 1, count, each));
+    gb_guess guess = {.most = count, .tokens = drafter->draft.tokens};
+    const gumbel_status status = gb_draft_model_guess(session, session->constraint, &guess, &error);
+    gb_drafter_take_model(drafter, guess.count,
+                          gb_draft_price(&engine->step_times, 1, guess.count, guess.rounds * each));
     count =
         gb_drafter_make_right(drafter, session->generation.generated, &engine->program->metadata.stop_tokens);
     if (status == GUMBEL_OK)
@@ -154,6 +155,7 @@ static gumbel_status run_masked(gumbel_session *session, const gumbel_request *l
     if (session->constraint)
         session->mask = gb_constraint_mask(session->constraint);
     session->lookahead = lookahead_of(session);
+    gb_step_times_begin(&session->engine->step_times);
     const double begun = gb_seconds();
     const gumbel_status status = run_due_tokens(session, last, error);
     session->mask = (gb_mask_source){0};

@@ -370,6 +370,7 @@ static void drafts_are_accepted_as_wanted(void **state) {
     const json_t *guesses = json_object_get(test, "draft_tokens"),
                  *right = json_object_get(test, "accepted_tokens");
     assert_true(number(guesses, "mean") == number(right, "mean")); /* none, where they take too long */
+    assert_true(number(guesses, "count") == 2 && number(right, "count") == 2);
     assert_true(number(json_object_get(test, "drafts"), "mean") <= number(right, "mean"));
     json_decref(object);
     free(text);
@@ -380,12 +381,15 @@ static void drafts_are_accepted_as_wanted(void **state) {
     free(table);
     command_result result = GUMBEL(NULL, "bench", program, "--draft-acceptance", "50");
     assert_status(result, 1);
-    assert_one_error_line(&result,
-                          "--draft heads: the program has none that guesses: export it with --draft-head");
+    assert_one_error_line(&result, "the program has no heads that guess: export it with --draft-head");
     free_result(&result);
     result = GUMBEL(NULL, "bench", program, "--draft", program);
     assert_status(result, 1);
     assert_one_error_line(&result, "--draft needs --draft-acceptance");
+    free_result(&result);
+    result = GUMBEL(NULL, "bench", program, "--draft", "lookup", "--draft-acceptance", "50");
+    assert_status(result, 1);
+    assert_one_error_line(&result, "--draft lookup: bench takes a PROGRAM");
     free_result(&result);
 }
 

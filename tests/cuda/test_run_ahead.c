@@ -217,6 +217,8 @@ static void draw_together(int32_t *tokens, unsigned graphs) {
     assert_ok(gumbel_step(engine, requests, 2, &error), &error);
     assert_int_equal(emulated_graph_launches - before, graphs);
     assert_int_equal(engine->batch.has_prepared, graphs == 0);
+    assert_int_equal(engine->step_times.has_prepared, graphs == 0);
+    gb_step_times_begin(&engine->step_times);
     for (int i = 0; i < 2; i++) {
         tokens[i] = results[i].token;
         gumbel_session_destroy(sessions[i]);

@@ -238,10 +238,10 @@ static void guesses_can_be_made_right(void **state) {
 /* ---- Guesses ------------------------------------------------------------------------------------------- */
 
 static void guess(const side *s, int32_t *tokens) {
-    uint32_t count;
-    assert_ok(gb_draft_model_guess(s->session, NULL, DRAFT, tokens, &count, &error), &error);
-    for (; count < DRAFT; count++) /* behind a stop token */
-        tokens[count] = -1;
+    gb_guess made = {.most = DRAFT, .tokens = tokens};
+    assert_ok(gb_draft_model_guess(s->session, NULL, &made, &error), &error);
+    for (uint32_t i = made.count; i < DRAFT; i++) /* behind a stop token */
+        tokens[i] = -1;
 }
 
 /* A head's states, of which the hidden ones stand first. */
@@ -341,14 +341,14 @@ static void rows_that_failed_are_taken_later(void **state) {
     gb_backend *backend = s.draft_engine->backend;
     gb_backend_functions changed = *(usual = backend->functions);
     int32_t tokens[ANSWER];
-    uint32_t count;
+    gb_guess made = {.most = DRAFT, .tokens = tokens};
     ask(&s, 3, &settings[0], GUMBEL_DRAFTING_OFF);
     draw(&s, 4, tokens);
     changed.take_rows = take_nothing;
     backend->functions = &changed;
-    assert_fails(gb_draft_model_guess(s.session, NULL, DRAFT, tokens, &count, &error), GUMBEL_ERROR_MEMORY,
-                 &error, s.draft_engine->attends_to_program ? "could not be copied" : "no rows");
-    assert_int_equal(count, 0);
+    assert_fails(gb_draft_model_guess(s.session, NULL, &made, &error), GUMBEL_ERROR_MEMORY, &error,
+                 s.draft_engine->attends_to_program ? "could not be copied" : "no rows");
+    assert_int_equal(made.count, 0);
     backend->functions = usual;
     compare_with_anew(&s);
     destroy_side(&s);

@@ -372,9 +372,10 @@ static void rejected_guesses_leave_nothing(void **state) {
             ask(&s, i, &settings[i % SETTINGS], 3 + i, &t);
             ask(&s, i + 1, &settings[i % SETTINGS], ANSWER, &t);
             for (uint32_t fresh = 0; fresh < 2; fresh++) {
-                assert_ok(
-                    gb_draft_model_guess(s.session, NULL, DRAFT, guesses[fresh], &counts[fresh], &error),
-                    &error);
+                gb_guess made = {.most = DRAFT, .tokens = guesses[fresh]};
+                assert_ok(gb_draft_model_guess(s.session, NULL, &made, &error), &error);
+                assert_int_equal(made.rounds, DRAFT);
+                counts[fresh] = made.count;
                 gb_draft_model_end(s.session->draft_model);
             }
             assert_true(t.drafts.accepted < t.drafts.proposed);
@@ -520,9 +521,9 @@ static void budgets_let_a_model_be_tried(void **state) {
     (void)state;
     const gb_step_times times = {.seconds = {1}, .samples = {1}, .is_fixed = true};
     gb_draft_model *model = gb_draft_models_create(1);
-    const double price = gb_draft_price(&times, 1, 3, 0.2);
+    const double price = gb_draft_price(&times, 1, 3, 0.6);
     assert_true(price > 1 && price < 1.2);
-    assert_true(gb_draft_price(&times, 4, 3, 0.2) > price); /* four answers wait */
+    assert_true(gb_draft_price(&times, 4, 3, 0.6) > price); /* four answers wait */
     assert_int_equal(gb_draft_model_probe(model, &times, 1, 8, 0.2), 3);
     assert_int_equal(gb_draft_model_probe(model, &times, 1, 2, 0.2), 2);
     gb_draft_model_gain(model, -2 * price); /* 0.8 are left */

@@ -155,8 +155,15 @@ static void steps_that_prepare_are_not_noted(void **state) {
     times.has_prepared = true;
     gb_step_times_note(&times, 8, 13e-3);
     assert_true(fabs(gb_step_times_of(&times, 8) - expected) < 1e-9);
+    gb_step_times_begin(&times);
     gb_step_times_note(&times, 8, 8e-3);
     assert_true(fabs(gb_step_times_of(&times, 8) - 8e-3) < 1e-9);
+    times.has_prepared = true;
+    for (int i = 0; i < 4; i++)
+        gb_step_times_note(&times, 8, 13e-3);
+    assert_true(fabs(gb_step_times_of(&times, 8) - 8e-3) < 1e-9);
+    gb_step_times_note(&times, 8, 13e-3); /* so it is with all of them */
+    assert_true(gb_step_times_of(&times, 8) > 9e-3);
 }
 
 /* More rows than were measured add what the last ones added, at most what is usual; less than nothing they do

@@ -61,7 +61,7 @@ typedef struct gb_batch {
     uint32_t stop_count;     /* 0: no token stops the answer */
     /* out */
     int32_t *next;     /* [B]: a token id; -1: no candidate in the row; -2: a NaN in it */
-    bool has_prepared; /* whether the backend has also made what later steps find, which are quicker */
+    bool has_prepared; /* whether it also made, or tried to, what makes later steps quicker */
     /* The backend's own memory until the next step; NULL where the program lacks the output. */
     const float *logits;       /* [B, V]; also NULL where a backend has begun what follows */
     const float *logprob;      /* [B] */

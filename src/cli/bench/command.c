@@ -6,6 +6,7 @@
 #include "cli/base/report.h"
 #include "cli/bench/formats.h"
 #include "cli/bench/program.h"
+#include "cli/model/drafts.h"
 
 #include <stdlib.h>
 
@@ -57,15 +58,16 @@ static const cli_option bench_table[] = {
      .offset = offsetof(bench_arguments, tests.rows)},
     {.names = "--draft",
      .argument = "PROGRAM",
-     .help = "What guesses for --draft-acceptance, in place of the program's draft head.",
+     .help = "A program that guesses for --draft-acceptance, in place of the program's own draft head.",
      .type = CLI_STRING,
      .offset = offsetof(bench_arguments, model.draft_model)},
     {.names = "--draft-acceptance",
      .argument = "LIST",
-     .help = "Also decode one sequence with drafts of the program's draft head or --draft, of whose "
-             "guesses so many of 100 are accepted: "
-             "they are drawn in full, then replaced by right and wrong tokens. A draft has a token less than "
-             "the rows of --rows, 1 and 4 by default.",
+     .help =
+         "Also decode one sequence with drafts of the program's draft head or of --draft's program, of whose "
+         "guesses so many of 100 are accepted: "
+         "they are drawn in full, then replaced by right and wrong tokens. A draft has a token less than "
+         "the rows of --rows, 1 and 4 by default.",
      .type = CLI_INTEGERS,
      .range = {.low = 0, .high = 100},
      .offset = offsetof(bench_arguments, tests.acceptances)},
@@ -147,6 +149,9 @@ static bool drafts_are_whole(const bench_arguments *arguments) {
 
 static int bench(void *given) {
     const bench_arguments *arguments = given;
+    if (arguments->model.draft_model && cli_is_choice(arguments->model.draft_model, CLI_DRAFT_WORDS))
+        return cli_fail("--draft %s: bench takes a PROGRAM; without one the program's own head guesses",
+                        arguments->model.draft_model);
     if (!drafts_are_whole(arguments))
         return cli_fail("--draft needs --draft-acceptance, which says how often its guesses are right");
     const cli_integers *threads = &arguments->threads;

@@ -41,7 +41,7 @@ static json_t *profile_json(const cli_profile *profile) {
     return list;
 }
 
-/* Of a test without drafts they are null. */
+/* Of a test without drafts they are null, or means of nothing. */
 static void add_drafts(json_t *object, const cli_bench_test *test) {
     json_object_set_new(object, "draft_acceptance",
                         test->kind == CLI_BENCH_DRAFTED ? json_real(test->acceptance / 100.0) : json_null());

@@ -28,10 +28,11 @@ typedef struct cli_bench_test {
     double read_bytes, int8_products;
     /* Of each repetition. */
     cli_average seconds;
-    cli_average rate;                      /* all tokens of all sequences per second */
-    cli_average decode_rate;               /* ANSWER: tokens after the first per second */
-    cli_average step_seconds;              /* DRAFTED: of a step and its guesses */
-    cli_average drafts, guesses, accepted; /* DRAFTED: steps that had a draft, tokens of all of them */
+    cli_average rate;         /* all tokens of all sequences per second */
+    cli_average decode_rate;  /* ANSWER: tokens after the first per second */
+    cli_average step_seconds; /* DRAFTED: of a step and its guesses */
+    /* DRAFTED: steps that had a draft, the tokens of all drafts, those of them that were right */
+    cli_average drafts, guesses, accepted;
     /* Limits of the machine just before and just after each repetition; count 0: not known. */
     cli_average read_rate, int8_rate;
 } cli_bench_test;

@@ -16,6 +16,7 @@ const cli_option cli_draft_table[] = {
          "its checkpoint, in place of a head. A guess changes no token, and is made only where it saves "
          "time.",
      .type = CLI_STRING,
+     .choices = CLI_DRAFT_WORDS,
      .offset = offsetof(cli_draft_options, who)},
     {.names = "--draft-max",
      .argument = "N",

@@ -9,6 +9,9 @@
 
 #include <stdio.h>
 
+/* What --draft may be besides a program. */
+#define CLI_DRAFT_WORDS "auto lookup heads off"
+
 typedef struct cli_draft_options {
     const char *who; /* a word or a program */
     cli_integer most;

@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 const cli_option cli_model_table[] = {
     {.names = "-t --threads",
@@ -109,8 +110,8 @@ gumbel_status cli_check_draft_model(const cli_model_options *options, const gumb
     if (!options->needs_draft_model || options->draft_model || gumbel_program_draft_head(program))
         return GUMBEL_OK;
     return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
-                   "--draft heads: the program has none that guesses: export it with --draft-head or "
-                   "--assistant, or give --draft PROGRAM");
+                   "the program has no heads that guess: export it with --draft-head or --assistant, or "
+                   "give --draft PROGRAM");
 }
 
 gumbel_status cli_open_draft_model(const cli_model_options *options, uint32_t max_context,
@@ -118,10 +119,10 @@ gumbel_status cli_open_draft_model(const cli_model_options *options, uint32_t ma
     const cli_program_options source = {.path = options->draft_model, .pull = options->source.pull};
     double seconds;
     const gumbel_status status = cli_open_program(&source, max_context, program, &seconds, error);
-    return status == GUMBEL_OK
-               ? status
-               : gb_prefix(error, status, "--draft %s: neither auto, lookup, heads nor off, and no program",
-                           options->draft_model);
+    if (status != GUMBEL_ERROR_IO || access(options->draft_model, F_OK) == 0)
+        return status;
+    return gb_prefix(error, status, "--draft %s: neither auto, lookup, heads nor off, and no program",
+                     options->draft_model);
 }
 
 /* What guesses; NULL: nothing does. */

@@ -47,7 +47,7 @@ typedef struct cli_option {
     cli_type type;
     size_t offset; /* within the group's structure */
     cli_range range;
-    const char *choices; /* separated by blanks */
+    const char *choices; /* separated by blanks; of a CLI_STRING: what shells offer, others are right too */
     int constant;        /* of CLI_SET; of CLI_STRING what the int at constant_offset becomes if it is 0 */
     size_t constant_offset;
 } cli_option;

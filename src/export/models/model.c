@@ -53,7 +53,7 @@ gumbel_status gb_model_find(const gb_config *config, const gb_model **model, gum
         gb_refuse_rope_of_wrapper(config);
         return gb_config_status(config->file, error);
     }
-    if (strstr(type, "_assistant"))
+    if (strcmp(type, "gemma4_assistant") == 0 || strcmp(type, "gemma4_unified_assistant") == 0)
         gb_config_fail(config, "model_type", GUMBEL_ERROR_ARGUMENT,
                        "\"%s\" guesses for another model: export that one with this as its assistant", type);
     else

@@ -44,7 +44,7 @@ typedef struct gb_model {
 } gb_model;
 
 /* The model that config.json (its root) is of. Errors: UNSUPPORTED naming the model_type found and those that
- * are known, or a scaling of rotary embedding beside its text_config. */
+ * are known, or a scaling of rotary embedding beside its text_config; ARGUMENT: it is an assistant. */
 gumbel_status gb_model_find(const gb_config *config, const gb_model **model, gumbel_error *error);
 
 /* Keeps the first layers only: sets *layer_count to what was asked, if anything was. Errors: ARGUMENT. */

@@ -7,7 +7,7 @@
 enum { ALERT_STEPS = 16 };
 
 static const float forced_chance = 0.999f;
-/* Of a step's token, that a model's drafts may cost where they gain nothing. */
+/* Tokens that each step adds to what a model's drafts may lose. */
 static const double lost_share = 0.015;
 
 /* ---- Making -------------------------------------------------------------------------------------------- */
@@ -111,6 +111,10 @@ void gb_drafter_take_model(gb_drafter *drafter, uint32_t count, double price) {
     draft->count = count;
     draft->is_of_model = true;
     draft->price = price;
+    if (count == 0) { /* no step will tell what it was worth */
+        gb_acceptance_note(&drafter->model->acceptance, 0, false);
+        gb_draft_model_gain(drafter->model, -price);
+    }
     gb_drafter_model_chances(drafter, draft->chances, count);
 }
 

@@ -22,7 +22,7 @@ typedef struct gb_draft {
     uint32_t forced_count; /* of them, the first ones, that nothing else may be drawn for */
     uint32_t matching;     /* tokens that speak for the first of the others */
     bool is_of_model;      /* the draft model has drawn them */
-    double price;          /* of those (gb_draft_price) */
+    double price;          /* what that cost (gb_draft_price) */
 } gb_draft;
 
 /* Guesses that are made right or wrong, to measure what drafts would save (simulated.c). */

@@ -246,8 +246,10 @@ static gumbel_status add_draw(guessing *g, gb_guess *guess, gumbel_error *error)
     if (!guess->goes_on)
         return GUMBEL_OK;
     const gumbel_request request = draw_request(model, target_of(g, guess), guess);
-    if (request.token_count + model->session->held <= g->room)
+    if (request.token_count + model->session->held <= g->room) {
+        guess->rounds++;
         return add_request(g, guess, &request, error);
+    }
     guess->goes_on = guess->is_ready = false;
     return GUMBEL_OK;
 }
@@ -311,7 +313,7 @@ static gumbel_status guess_together(guessing *g, gumbel_error *error) {
     for (size_t i = 0; i < g->count; i++) {
         gb_guess *guess = &g->guesses[i];
         guess->is_ready = guess->goes_on = guess->has_failed = false;
-        guess->count = 0;
+        guess->count = guess->rounds = 0;
         if (guess->most > 0 && gb_draft_model_take_session(g->engine, model_of(g, guess), now))
             follow_or_fail(g, guess);
     }
@@ -346,6 +348,7 @@ gumbel_status gb_draft_models_guess(gumbel_engine *engine, gb_guess *guesses, si
                   .requests = engine->draft_requests,
                   .budget = budget,
                   .is_typical = true};
+    gb_step_times_begin(&engine->draft_engine->step_times);
     const double begun = gb_seconds();
     const gumbel_status status = guess_together(&g, error);
     leave_sessions(&g);
@@ -354,22 +357,19 @@ gumbel_status gb_draft_models_guess(gumbel_engine *engine, gb_guess *guesses, si
     return status;
 }
 
-gumbel_status gb_draft_model_guess(const gumbel_session *target, gb_constraint *constraint, uint32_t most,
-                                   int32_t *tokens, uint32_t *count, gumbel_error *error) {
+gumbel_status gb_draft_model_guess(const gumbel_session *target, gb_constraint *constraint, gb_guess *guess,
+                                   gumbel_error *error) {
     gumbel_engine *engine = target->engine;
     gb_draft_model *model = target->draft_model;
-    gb_guess guess = {.slot = target->slot,
-                      .next = target->pending_token,
-                      .seed = target->seed + target->seed_counter,
-                      .sampling = &target->generation.sampling,
-                      .constraint = constraint,
-                      .most = most,
-                      .tokens = tokens};
-    *count = 0;
+    guess->slot = target->slot;
+    guess->next = target->pending_token;
+    guess->seed = target->seed + target->seed_counter;
+    guess->sampling = &target->generation.sampling;
+    guess->constraint = constraint;
+    guess->count = guess->rounds = 0;
     GB_TRY(gb_draft_model_begin(model, engine->draft_engine, error));
-    const gumbel_status status = gb_draft_models_guess(engine, &guess, 1, UINT32_MAX, error);
-    *count = guess.count;
-    if (status == GUMBEL_OK && guess.has_failed)
+    GB_TRY(gb_draft_models_guess(engine, guess, 1, UINT32_MAX, error));
+    if (guess->has_failed)
         return gb_fail(error, model->result.status, "%s", model->result.problem);
-    return status;
+    return GUMBEL_OK;
 }

@@ -18,6 +18,7 @@ typedef struct gb_guess {
     uint32_t most;                   /* 0: nothing is to be guessed */
     int32_t *tokens;                 /* [most] out, if it is ready; up to a stop token of the target */
     uint32_t count;                  /* out: of tokens */
+    uint32_t rounds;                 /* out: of guesses, those without a token too */
     bool is_ready;   /* out; false: there is no session for it, or that has still to catch up */
     bool has_failed; /* out: a row had no token, as one with a NaN */
     bool goes_on;    /* while it is made: there is one more to draw */
@@ -31,9 +32,9 @@ typedef struct gb_guess {
 gumbel_status gb_draft_models_guess(gumbel_engine *engine, gb_guess *guesses, size_t count, uint32_t budget,
                                     gumbel_error *error);
 
-/* The same for a session that generates by itself, however long catching up takes. Errors: those of the draft
- * engine, LIMIT where that has no session. */
-gumbel_status gb_draft_model_guess(const gumbel_session *target, gb_constraint *constraint, uint32_t most,
-                                   int32_t *tokens, uint32_t *count, gumbel_error *error);
+/* The same for a session that generates by itself, however long catching up takes: most, tokens and what
+ * comes out are guess's. Errors: those of the draft engine, LIMIT where that has no session. */
+gumbel_status gb_draft_model_guess(const gumbel_session *target, gb_constraint *constraint, gb_guess *guess,
+                                   gumbel_error *error);
 
 #endif

@@ -57,15 +57,15 @@ double gb_draft_model_cost(const gumbel_engine *engine, uint32_t rows) {
     return engine->draft_cost * gb_step_times_of(&engine->step_times, rows);
 }
 
-double gb_draft_price(const gb_step_times *times, uint32_t rows, uint32_t count, double each) {
+double gb_draft_price(const gb_step_times *times, uint32_t rows, uint32_t count, double guessing) {
     const double alone = gb_step_times_of(times, rows);
-    return rows * ((gb_step_times_of(times, rows + count) + count * each) / alone - 1);
+    return rows * ((gb_step_times_of(times, rows + count) + guessing) / alone - 1);
 }
 
 uint32_t gb_draft_model_probe(const gb_draft_model *model, const gb_step_times *times, uint32_t rows,
                               uint32_t most, double each) {
     uint32_t count = most < PROBE_TOKENS ? most : PROBE_TOKENS;
-    while (count > 0 && gb_draft_price(times, rows, count, each) > model->budget)
+    while (count > 0 && gb_draft_price(times, rows, count, count * each) > model->budget)
         count--;
     return count;
 }

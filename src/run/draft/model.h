@@ -38,9 +38,9 @@ uint32_t gb_draft_model_room(const gumbel_session *target);
 /* What a guess of each of so many answers takes, in the unit of the target engine's step_times. */
 double gb_draft_model_cost(const gumbel_engine *engine, uint32_t rows);
 
-/* What a draft of so many guesses, which take so much each, costs: the tokens that a step of so many rows
+/* What a draft of so many tokens costs, guessing which took so long: the tokens that a step of so many rows
  * would draw in the time that is added to it. */
-double gb_draft_price(const gb_step_times *times, uint32_t rows, uint32_t count, double each);
+double gb_draft_price(const gb_step_times *times, uint32_t rows, uint32_t count, double guessing);
 
 /* How many tokens to guess, at most so many, although they are not thought to pay: as long as the budget has
  * their price, for a text may have become easy to guess. */

@@ -6,7 +6,7 @@ static const uint32_t least_rows[GB_ROW_CLASSES] = {1,  2,  3,  4,   5,   6,   7
                                                     12, 13, 14, 15,  16,  17,  21,  25,  33,  41, 49,
                                                     65, 81, 97, 129, 161, 193, 257, 385, 513, 769};
 /* A class's first steps count alike, later ones for little, and what was measured long ago not at all. */
-enum { SETTLED = 8 };
+enum { SETTLED = 8, MOST_LEFT_OUT = 4 };
 static const uint64_t lifetime = 1024;
 /* A step may be held up by the machine, most of all the first one of its class. */
 static const double most_change = 1.25, most_surprise = 2;
@@ -90,13 +90,23 @@ static double clip(const gb_step_times *times, uint32_t c, double seconds) {
     return seconds > known * most_change ? known * most_change : seconds;
 }
 
+void gb_step_times_begin(gb_step_times *times) {
+    times->has_prepared = false;
+}
+
+static bool leaves_out(gb_step_times *times, uint32_t c) {
+    const bool is_left_out = times->has_prepared && times->left_out[c] < MOST_LEFT_OUT;
+    times->left_out[c] = is_left_out ? (uint8_t)(times->left_out[c] + 1) : 0;
+    return is_left_out;
+}
+
 void gb_step_times_note(gb_step_times *times, uint32_t rows, double seconds) {
     const uint32_t c = class_of(rows);
-    const bool has_prepared = times->has_prepared;
-    times->has_prepared = false;
-    if (times->is_fixed || has_prepared)
+    if (times->is_fixed)
         return;
     times->steps++;
+    if (leaves_out(times, c))
+        return;
     if (!is_known(times, c))
         times->samples[c] = 0;
     const double clipped = clip(times, c, seconds);

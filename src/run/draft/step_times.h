@@ -17,12 +17,16 @@ typedef struct gb_step_times {
     uint32_t samples[GB_ROW_CLASSES];  /* that they are from, as far as it matters */
     uint64_t noted_at[GB_ROW_CLASSES]; /* after how many steps */
     uint64_t steps;
-    bool has_prepared; /* a step since the last one noted has done so (batch.h) */
-    bool is_fixed;     /* nothing is noted, so that what is drafted does not depend on the time (for tests) */
+    uint8_t left_out[GB_ROW_CLASSES]; /* steps since the last one noted */
+    bool has_prepared;                /* a step has done so since gb_step_times_begin (batch.h) */
+    bool is_fixed; /* nothing is noted, so that what is drafted does not depend on the time (for tests) */
 } gb_step_times;
 
-/* Notes that a step that only decodes took so long. Not where one has prepared what later ones find, since
- * those are quicker. rows >= 1. */
+/* From here on the time is taken that is noted next. */
+void gb_step_times_begin(gb_step_times *times);
+
+/* Notes that a step that only decodes took so long. One that has prepared what later ones find, which are
+ * quicker, is left out, unless so are all others of its size. rows >= 1. */
 void gb_step_times_note(gb_step_times *times, uint32_t rows, double seconds);
 
 /* Whether any time is known, so that they are in seconds. */

@@ -243,7 +243,7 @@ static void guess_all(gb_serving_schedule *schedule, size_t count) {
         const gb_guess *guess = &schedule->guesses[i];
         if (guess->most > 0)
             take_guess(schedule->part_answers[i]->drafter, guess, was_made,
-                       gb_draft_price(slots->step_times, (uint32_t)count, guess->count, each),
+                       gb_draft_price(slots->step_times, (uint32_t)count, guess->count, guess->rounds * each),
                        &schedule->parts[i]);
     }
 }

@@ -289,6 +289,7 @@ static uint32_t decode_rows(const gb_serving_schedule *schedule, size_t count) {
 static void run_step(gb_serving_schedule *schedule, size_t count) {
     gumbel_error error;
     const uint32_t rows = decode_rows(schedule, count);
+    gb_step_times_begin(schedule->slots->step_times);
     const double begun = gb_schedule_now(schedule);
     const gumbel_status status =
         schedule->slots->functions->step(schedule->slots, schedule->parts, count, &error);

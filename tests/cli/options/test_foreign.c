@@ -129,6 +129,8 @@ static void what_is_ours_by_another_name_works(void **state) {
     assert_int_equal(RUN("-md", "small.gumbel", "--spec-type", "draft-simple"), CLI_PARSED);
     assert_string_equal(cli_draft_model(&parsed.draft), "small.gumbel");
     assert_int_equal(cli_drafting(&parsed.draft), GUMBEL_DRAFTING_AUTO);
+    assert_int_equal(RUN("--draft-model", "small.gumbel"), CLI_PARSED); /* mlx-lm's */
+    assert_string_equal(cli_draft_model(&parsed.draft), "small.gumbel");
     assert_int_equal(RUN("--spec-type", "draft-mtp"), CLI_PARSED);
     assert_int_equal(cli_drafting(&parsed.draft), GUMBEL_DRAFTING_MODEL);
     assert_null(cli_draft_model(&parsed.draft));

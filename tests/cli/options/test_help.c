@@ -71,7 +71,8 @@ static void tables_are_consistent(void **state) {
                 bool takes_value = option->type != CLI_FLAG && option->type != CLI_SET;
                 assert_true(takes_value == (option->argument != NULL));
                 assert_true(option->type != CLI_CHOICE || option->choices);
-                assert_true(option->type == CLI_CHOICE || option->type == CLI_INTEGERS || !option->choices);
+                assert_true(option->type == CLI_CHOICE || option->type == CLI_INTEGERS ||
+                            option->type == CLI_STRING || !option->choices);
                 assert_true(group->offset + option->offset < (*command)->arguments_size);
                 assert_true(option->help && option->help[strlen(option->help) - 1] == '.');
                 const char *names = option->names, *name;

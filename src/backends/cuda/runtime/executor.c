@@ -36,7 +36,7 @@ struct gb_cuda_executor {
     gb_cuda_lookahead lookahead;
     gb_cuda_step_part part; /* that is being launched */
     uint32_t number;        /* of the last step that was enqueued */
-    bool has_captured;      /* a graph, since the batch began */
+    bool has_captured;      /* a graph, or tried to, since the batch began */
 };
 
 /* ---- Launching ----------------------------------------------------------------------------------------- */
@@ -76,8 +76,8 @@ static bool capture(gb_cuda_executor *e, gb_cuda_graph *graph) {
     return !graph->has_failed;
 }
 
-/* The first step of its size is captured while it runs, which takes about as long. Where ranks wait for each
- * other's kernels, nothing that may wait comes behind one's launch. */
+/* The first step of its size is captured while the device runs it. With several ranks it is captured before:
+ * a call that waits for the device would wait for kernels that other ranks have not launched. */
 static gumbel_status launch_first(gb_cuda_executor *e, gb_cuda_graph *graph, gumbel_error *error) {
     if (e->rank.count > 1 && capture(e, graph))
         return gb_cuda_check(cudaGraphLaunch(graph->instance, e->stream), "launching a step", error);
