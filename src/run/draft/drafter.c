@@ -111,7 +111,7 @@ void gb_drafter_take_model(gb_drafter *drafter, uint32_t count, double price) {
     draft->count = count;
     draft->is_of_model = true;
     draft->price = price;
-    if (count == 0) { /* no step will tell what it was worth */
+    if (count == 0 && price > 0) { /* no step will tell what it was worth */
         gb_acceptance_note(&drafter->model->acceptance, 0, false);
         gb_draft_model_gain(drafter->model, -price);
     }

@@ -81,7 +81,8 @@ void gb_drafter_model_chances(const gb_drafter *drafter, float *chances, uint32_
 uint32_t gb_drafter_model_tokens(const gb_drafter *drafter, const gb_step_times *times, uint32_t most,
                                  double each);
 
-/* The model has drawn so many tokens into drafter->draft, in place of the proposed ones. */
+/* The model has drawn so many tokens into drafter->draft, in place of the proposed ones, for a price
+ * (gb_draft_price). None for a price above 0 count as a wrong guess. */
 void gb_drafter_take_model(gb_drafter *drafter, uint32_t count, double price);
 
 /* Keeps the draft's first tokens alone, and lets the constraint make their masks. Where the backend has begun
